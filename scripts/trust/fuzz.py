@@ -560,7 +560,7 @@ TARGETS = {
         Target(
             "odometry.csv",
             _text("a.csv", "i,j,x,y,sigma\n0,1,3,0.5,0.2\n1,2,3,0.25,0.2\n"),
-            _call("mappable.recovery.files", "read_odometry", "a.csv"),
+            _call("mappable.recovery.tracks", "read_odometry", "a.csv"),
         ),
         Target(
             "turns.csv",

@@ -137,8 +137,31 @@ def test_odometry_and_turns_are_heeded(ranges_file: Path, tmp_path: Path) -> Non
     refused(run(ranges_file, tmp_path / "no", "--anchors", anchors, "--turns", wrong), "wrong.csv, row 3", "'90'")
     wrong = text_file(tmp_path / "wrong.csv", "i,j,x,y", ["1,1,0,0"])
     refused(run(ranges_file, tmp_path / "no", "--anchors", anchors, "--odometry", wrong), "row 2", "must differ from i")
-    for option in (("--turns", turns), ("--odometry", odometry), ("--unordered",)):
+    for option in (("--turns", turns), ("--unordered",)):
         refused(run(ranges_file, tmp_path / "no", *option), f"{option[0]} needs known positions")
+    refused(run(ranges_file, tmp_path / "no", "--odometry", odometry), "odometry.csv", "need known positions")
+
+
+@pytest.mark.medium
+def test_a_loop_with_odometry_needs_no_known_position_and_goes_out_as_a_graph(tmp_path: Path) -> None:
+    small = route("loop", 60, seed=2, length=120.0)
+    ranges = save(measure(small, NOISES["mid"], seed=0, outliers=0.01), tmp_path / "ranges.csv")
+    x, y = np.gradient(small, axis=0).T
+    half = np.arctan2(y, x) / 2
+    rows = [f"{n} {x} {y} 0 0 0 {np.sin(a)} {np.cos(a)}" for n, ((x, y), a) in enumerate(zip(small, half, strict=True))]
+    (tmp_path / "drive.tum").write_text("\n".join(rows) + "\n")
+    truth = positions_file(tmp_path / "truth.csv", small)
+    options = ("--odometry", tmp_path / "drive.tum", "--truth", truth, "--graph", "g2o", "--certificate")
+    result = run(ranges, tmp_path / "out", *options)
+    assert result.exit_code == 0, result.exception
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    assert summary["scores"]["aligned, scale as measured"]["rmse"] < 1.0
+    assert summary["certificate"]["bound"] <= summary["certificate"]["cost"]
+    again = run(tmp_path / "out/graph.g2o", tmp_path / "again")
+    assert again.exit_code == 0, again.exception
+    assert "60 points in 2 dimensions" in again.stdout
+    (tmp_path / "drive.tum").write_text("\n".join(rows[:30]) + "\n7 1 2")
+    refused(run(ranges, tmp_path / "no", *options[:2]), "drive.tum, row 31", "3 values, expected 8")
 
 
 @pytest.mark.medium

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,8 +30,19 @@ if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.map import Map
+    from mappable.places.odometry import RecordedOdometry
     from mappable.places.table import Places
+    from mappable.recovery.hints import Motions, Odometry
     from mappable.recovery.task import Measured, Task
+    from mappable.recovery.tracks import Track
+
+
+class GraphFormat(StrEnum):
+    """Formats of factor graphs."""
+
+    g2o = "g2o"
+    pyfg = "pyfg"
+
 
 OutFolder = Annotated[
     Path, typer.Argument(metavar="OUT", help="Folder for positions.csv, trajectory.txt and summary.json.")
@@ -41,9 +53,13 @@ AnchorsFile = Annotated[
 OdometryFile = Annotated[
     Path | None,
     typer.Option(
-        help="With --anchors: table of displacements along the map's axes, in metres: i,j,x,y[,z][,sigma].",
-        metavar="CSV",
+        help="Odometry: TUM file, table (time,x,y,yaw; i,j,forward,left,turn; or, along the map's axes, i,j,x,y[,z]), "
+        "odometry.parquet of `mappable convert`, or bag.",
+        metavar="FILE",
     ),
+]
+OdometryTopic = Annotated[
+    str | None, typer.Option(help="Only for a bag: topic of the odometry (default: the only one).", metavar="TOPIC")
 ]
 TurnsFile = Annotated[
     Path | None,
@@ -82,6 +98,18 @@ Radius = Annotated[
     float | None,
     typer.Option(help="Use only ranges of at most this length (default: all ranges).", metavar="METRES"),
 ]
+WithGraph = Annotated[
+    GraphFormat | None,
+    typer.Option(help="Also write the problem and its solution as a factor graph: OUT/graph.g2o or .pyfg."),
+]
+WithCertificate = Annotated[
+    bool,
+    typer.Option(
+        "--certificate",
+        help="Also compute a lower bound on the misfit of every map, to prove how good this map is (2-D, up to about "
+        "1,000 points).",
+    ),
+]
 WithFigure = Annotated[bool, typer.Option("--figure", help="Also draw the positions to OUT/recovery.png.")]
 
 
@@ -97,12 +125,14 @@ def from_file(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Table of ranges (.csv or .parquet: i,j,metres[,sigma]), or matrix of squared distances (.npy).",
+            help="Table of ranges (.csv or .parquet: i,j,metres[,sigma]), matrix of squared distances (.npy), or "
+            "factor graph (.g2o or .pyfg).",
         ),
     ],
     out: OutFolder,
     anchors: AnchorsFile = None,
     odometry: OdometryFile = None,
+    odometry_topic: OdometryTopic = None,
     turns: TurnsFile = None,
     unordered: Unordered = False,
     truth: TruthFile = None,
@@ -118,6 +148,8 @@ def from_file(
     ] = None,
     assume_steps: AssumeSteps = False,
     figure: WithFigure = False,
+    certificate: WithCertificate = False,
+    graph: WithGraph = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -131,7 +163,9 @@ def from_file(
     from mappable.recovery.task import Task
 
     hints = anchors, odometry, turns, not unordered, assume_steps
-    task = Task(*hints, truth, dimensions, method, radius, seed, _read_truth)
+    suffix = None if graph is None else f".{graph}"
+    readers = _read_truth, _odometry_reader(odometry_topic)
+    task = Task(*hints, truth, dimensions, method, radius, seed, certificate, suffix, *readers)
     _recover(task, lambda: _from_file(file, scale, radius, mask), out, figure, overwrite, as_json)
 
 
@@ -153,6 +187,7 @@ def from_images(
     device: Device = "auto",
     anchors: AnchorsFile = None,
     odometry: OdometryFile = None,
+    odometry_topic: OdometryTopic = None,
     turns: TurnsFile = None,
     unordered: Unordered = False,
     truth: TruthFile = None,
@@ -160,6 +195,8 @@ def from_images(
     method: Method = "default",
     radius: Radius = None,
     figure: WithFigure = False,
+    certificate: WithCertificate = False,
+    graph: WithGraph = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -174,7 +211,10 @@ def from_images(
     """
     from mappable.recovery.task import Task
 
-    task = Task(anchors, odometry, turns, not unordered, True, truth, dimensions, method, radius, seed, _read_truth)
+    hints = anchors, odometry, turns, not unordered, True
+    suffix = None if graph is None else f".{graph}"
+    readers = _read_truth, _odometry_reader(odometry_topic)
+    task = Task(*hints, truth, dimensions, method, radius, seed, certificate, suffix, *readers)
 
     def load(opened: "Map", places: "Places") -> "ImageEncoder":
         return encoder_or_descriptors(
@@ -225,6 +265,11 @@ def _from_file(file: Path, scale: float, radius: float | None, mask: Path | None
     from mappable.recovery.files import read_matrix, read_ranges
     from mappable.recovery.task import Measured
 
+    if file.suffix in (".g2o", ".pyfg"):
+        from mappable.recovery.graph_files import read_graph
+
+        graph = read_graph(file)
+        return Measured(graph.ranges, str(file), {"file": str(file)}, graph.seconds, graph)
     if file.suffix == ".npy":
         ranges = read_matrix(file, scale=scale, radius=radius, mask=mask)
     elif mask is not None or scale != 1.0:
@@ -232,6 +277,35 @@ def _from_file(file: Path, scale: float, radius: float | None, mask: Path | None
     else:
         ranges = read_ranges(file)
     return Measured(ranges, str(file), {"file": str(file)})
+
+
+def _odometry_reader(topic: str | None) -> "Callable[[Path], Odometry | Motions | Track]":
+    def read(file: Path) -> "Odometry | Motions | Track":
+        from mappable.places.bags import SUFFIXES
+        from mappable.recovery.tracks import read_odometry
+
+        if file.is_dir() or file.suffix.lower() in SUFFIXES:
+            from mappable.places.bag_logs import read_bag_odometry
+
+            return _recorded_track(file, read_bag_odometry(file, topic))
+        if topic is not None:
+            raise BadInputError(f"{file}: --odometry-topic is only for bags: leave it out")
+        if file.name == "odometry.parquet":
+            from mappable.places.odometry import load_odometry
+
+            return _recorded_track(file, load_odometry(file))
+        return read_odometry(file)
+
+    return read
+
+
+def _recorded_track(file: Path, recorded: "RecordedOdometry") -> "Track":
+    from mappable.recovery.anchored.relative import rotations
+    from mappable.recovery.tracks import Track
+
+    if len(recorded) < 2:
+        raise BadInputError(f"{file}: has {len(recorded)} poses of odometry; at least two are needed")
+    return Track(file, recorded.time / 1e9, recorded.pose[:, :2], rotations(recorded.pose[:, 2]))
 
 
 def _read_truth(file: Path, count: int) -> "Floats":

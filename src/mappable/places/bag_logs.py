@@ -246,15 +246,26 @@ def _lens(bag: Bag, topic: Topic, message: Any) -> Lens | None:
         raise BadInputError(f"{bag.file}, topic {topic.name}: {error}; use --no-undistort") from None
 
 
-def odometry_of(log: BagLog) -> RecordedOdometry:
-    """The samples of the odometry topic that are finite, in rising time."""
-    xyz = np.array([step.xyz for step in log.steps], dtype=np.float64).reshape(-1, 3)
-    turns = np.array([step.quaternion for step in log.steps], dtype=np.float64).reshape(-1, 4)
+def read_bag_odometry(file: Path, wanted: str | None = None) -> RecordedOdometry:
+    """Read the odometry of a bag: the topic `wanted`, or its only topic of odometry."""
+    (found,) = bags.find_bags(file)
+    with bags.opened(found) as bag:
+        topic = bag.find((bags.ODOMETRY,), wanted, "odometry")
+        steps = []
+        for number, (_, recorded, data) in enumerate(bag.messages([topic])):
+            steps.append(_sample(topic, bag.parse(topic, data, number), number, recorded))
+    return odometry_of(steps)
+
+
+def odometry_of(steps: list[Sample]) -> RecordedOdometry:
+    """The samples of an odometry topic that are finite, in rising time."""
+    xyz = np.array([step.xyz for step in steps], dtype=np.float64).reshape(-1, 3)
+    turns = np.array([step.quaternion for step in steps], dtype=np.float64).reshape(-1, 4)
     usable = np.isfinite(xyz[:, :2]).all(axis=1) & (np.abs(np.linalg.norm(turns, axis=1) - 1) < 0.05)
     rows = np.flatnonzero(usable)
-    rows = rows[rising(np.array([log.steps[row].time for row in rows], dtype=np.int64))[0]] if len(rows) else rows
-    time = np.array([log.steps[row].time for row in rows], dtype=np.int64)
-    covariance = np.array([log.steps[row].covariance for row in rows], dtype=np.float64).reshape(-1, 4)
+    rows = rows[rising(np.array([steps[row].time for row in rows], dtype=np.int64))[0]] if len(rows) else rows
+    time = np.array([steps[row].time for row in rows], dtype=np.int64)
+    covariance = np.array([steps[row].covariance for row in rows], dtype=np.float64).reshape(-1, 4)
     forward = Rotation.from_quat(turns[rows]).apply(AXES["x"]) if len(rows) else np.empty((0, 3))
     yaw = np.arctan2(forward[:, 1], forward[:, 0])
     return RecordedOdometry(time, np.column_stack([xyz[rows, :2], yaw]), covariance)

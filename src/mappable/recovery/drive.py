@@ -11,7 +11,8 @@ import numpy as np
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.recovery.anchored.pipeline import recover_anchored
-from mappable.recovery.hints import Anchors, Odometry, Turns
+from mappable.recovery.anchored.relative import covered
+from mappable.recovery.hints import Anchors, Motions, Odometry, Turns
 from mappable.recovery.methods import method as find_method
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -23,6 +24,7 @@ def recover_drive(
     *,
     anchors: Anchors | None = None,
     odometry: Odometry | None = None,
+    motions: Motions | None = None,
     turns: Turns | None = None,
     ordered: bool = True,
     assume_steps: bool = True,
@@ -32,21 +34,24 @@ def recover_drive(
 ) -> Recovered:
     """Recover positions in the coordinates of the anchors or, without anchors, in arbitrary coordinates.
 
+    `motions` are relative motions of the camera, such as odometry, with or without anchors.
+
     If points are `ordered`, they are the images of one drive. With `assume_steps`, a step is assumed wherever no range
     joins an image to the next. `method` is used only without anchors. In the result, `used` refers to the given ranges,
     and `assumed` counts the assumed steps.
     """
     run = find_method(method).run
-    if anchors is not None and method != "default":
-        raise BadInputError(f"method {method} does not use known positions: use the default method, or no anchors")
-    steps = missing_steps(ranges) if ordered and assume_steps else np.arange(0)
+    if (anchors is not None or motions is not None) and method != "default":
+        raise BadInputError(
+            f"method {method} does not use known positions or odometry: use the default method, or leave these out"
+        )
+    steps = missing_steps(ranges, motions) if ordered and assume_steps else np.arange(0)
     linked = ranges if not len(steps) else _with_steps(ranges, steps)
-    if anchors is None:
+    if anchors is None and motions is None:
         recovered = run(linked, dimensions, seed)
     else:
-        recovered = recover_anchored(
-            linked, anchors, ordered=ordered, odometry=odometry, turns=turns, seed=seed, progress=progress
-        )
+        hints = {"odometry": odometry, "motions": motions, "turns": turns}
+        recovered = recover_anchored(linked, anchors, ordered=ordered, seed=seed, progress=progress, **hints)  # type: ignore[arg-type]
     if not len(steps):
         return recovered
     measured = ~((linked.j - linked.i == 1) & np.isin(linked.i, steps))
@@ -63,9 +68,12 @@ def recover_drive(
     )
 
 
-def missing_steps(ranges: Ranges) -> Ints:
-    """Return the points that no range joins to the next point."""
-    return np.setdiff1d(np.arange(ranges.count - 1), ranges.i[ranges.j - ranges.i == 1])
+def missing_steps(ranges: Ranges, motions: Motions | None = None) -> Ints:
+    """Return the points that no range and no motion joins to the next point."""
+    joined = ranges.i[ranges.j - ranges.i == 1]
+    if motions is not None:
+        joined = np.concatenate([joined, np.flatnonzero(covered(motions, [np.arange(ranges.count)], ranges.count))])
+    return np.setdiff1d(np.arange(ranges.count - 1), joined)
 
 
 def _usual_step(ranges: Ranges) -> float:

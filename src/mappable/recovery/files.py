@@ -16,7 +16,7 @@ from mappable.containers import read_npy
 from mappable.errors import BadInputError, DamagedFileError
 from mappable.files import write_text
 from mappable.formats import Format
-from mappable.recovery.hints import Anchors, Odometry, Turns
+from mappable.recovery.hints import Anchors, Turns
 from mappable.recovery.ranges import Ranges, ranges_of_matrix
 from mappable.recovery.result import Recovered
 from mappable.tables import Table, read_table
@@ -42,18 +42,18 @@ def read_ranges(file: Path | str, count: int | None = None) -> Ranges:
     Without a column sigma, the sigma is 5 % of the distance plus 0.2 m.
     """
     table = read_table(Path(file))
-    i, j, metres = _points(table, "i"), _points(table, "j"), table.numbers("metres", 0.0, MAX_COORDINATE)
-    sigma = _sigma(table, RELATIVE_SIGMA * metres + ABSOLUTE_SIGMA)
+    i, j, metres = point_column(table, "i"), point_column(table, "j"), table.numbers("metres", 0.0, MAX_COORDINATE)
+    sigma = sigma_column(table, RELATIVE_SIGMA * metres + ABSOLUTE_SIGMA)
     if not len(i):
         raise BadInputError(f"{table.file}: the table has no ranges")
     table.refuse((i == j), "i", "must differ from j")
     last, most = max(int(i.max()), int(j.max())), max(MIN_POINTS, POINTS_PER_RANGE * len(i))
     column = "i" if int(i.max()) == last else "j"
     if count is not None and last >= count:
-        table.refuse(_points(table, column) == last, column, f"must be below the number of points, {count:,}")
+        table.refuse(point_column(table, column) == last, column, f"must be below the number of points, {count:,}")
     if count is None and last >= most:
         problem = f"must be below {most:,} in a table of {len(i):,} ranges: number the points without gaps"
-        table.refuse(_points(table, column) == last, column, problem)
+        table.refuse(point_column(table, column) == last, column, problem)
     low, high = np.minimum(i, j), np.maximum(i, j)
     table.refuse(_repeated(low, high), "j", "repeats a pair of an earlier row: each pair may occur once")
     return Ranges(count or last + 1, i, j, metres, sigma)
@@ -97,27 +97,19 @@ def read_matrix(
 def read_anchors(file: Path | str) -> Anchors:
     """Read known positions, each with its sigma (default: 0.5 m)."""
     table = read_table(Path(file))
-    points = _points(table, "point")
+    points = point_column(table, "point")
     if not len(points):
         raise BadInputError(f"{table.file}: the table has no known positions")
     table.refuse(_repeated(points), "point", REPEATED)
-    return Anchors(points, _positions(table), _sigma(table, ANCHOR_SIGMA))
-
-
-def read_odometry(file: Path | str) -> Odometry:
-    """Read displacements from point i to point j along the axes of the map, each with its sigma (default: 0.2 m)."""
-    table = read_table(Path(file))
-    i, j = _points(table, "i"), _points(table, "j")
-    table.refuse(i == j, "j", "must differ from i")
-    return Odometry(i, j, _positions(table), _sigma(table, ODOMETRY_SIGMA))
+    return Anchors(points, position_columns(table), sigma_column(table, ANCHOR_SIGMA))
 
 
 def read_turns(file: Path | str) -> Turns:
     """Read changes of direction at points, positive to the left, each with its sigma (default: 0.1 radians)."""
     table = read_table(Path(file))
-    points, radians = _points(table, "point"), table.numbers("radians", -np.pi, np.pi)
+    points, radians = point_column(table, "point"), table.numbers("radians", -np.pi, np.pi)
     table.refuse(_repeated(points), "point", REPEATED)
-    return Turns(points, radians, _sigma(table, TURN_SIGMA))
+    return Turns(points, radians, sigma_column(table, TURN_SIGMA))
 
 
 def read_truth(file: Path | str, count: int) -> Floats:
@@ -127,8 +119,8 @@ def read_truth(file: Path | str, count: int) -> Floats:
     """
     path = Path(file)
     table = read_tum(path) if path.suffix in TUM_SUFFIXES else read_table(path)
-    positions = _positions(table)
-    points = _points(table, "point") if "point" in table.columns else np.arange(len(positions))
+    positions = position_columns(table)
+    points = point_column(table, "point") if "point" in table.columns else np.arange(len(positions))
     if "point" not in table.columns and len(points) != count:
         raise BadInputError(
             f"{table.file}: the table has {len(points):,} positions for {count:,} points: add a column point to give"
@@ -165,7 +157,7 @@ def write_positions(file: Path | str, recovered: Recovered) -> None:
     write_text(Path(file), "\n".join(lines) + "\n")
 
 
-def _points(table: Table, name: str) -> Ints:
+def point_column(table: Table, name: str) -> Ints:
     """Read a column of point numbers."""
     values = table.numbers(name)
     wrong = (values < 0) | (values != np.rint(values)) | (values >= MAX_POINTS)
@@ -173,16 +165,16 @@ def _points(table: Table, name: str) -> Ints:
     return values.astype(np.int64)
 
 
-def _sigma(table: Table, default: float | Floats) -> Floats:
-    """Read the column sigma, or return the default (one number, or one per row)."""
-    if "sigma" not in table.columns:
+def sigma_column(table: Table, default: float | Floats, name: str = "sigma") -> Floats:
+    """Read a column of standard deviations, or return the default (one number, or one per row)."""
+    if name not in table.columns:
         return np.broadcast_to(np.asarray(default, dtype=np.float64), len(table))
-    sigma = table.numbers("sigma")
-    table.refuse(sigma <= 0, "sigma", "must be above 0")
+    sigma = table.numbers(name)
+    table.refuse(sigma <= 0, name, "must be above 0")
     return sigma
 
 
-def _positions(table: Table) -> Floats:
+def position_columns(table: Table) -> Floats:
     """Read the columns x, y and, if the table has it, z."""
     axes = AXES if "z" in table.columns else AXES[:2]
     return np.stack([table.numbers(axis) for axis in axes], axis=1)

@@ -1,4 +1,4 @@
-"""What the user may know besides ranges: positions, odometry and turns."""
+"""What the user may know besides ranges: positions, displacements, relative motions and turns."""
 
 from dataclasses import dataclass
 
@@ -81,6 +81,78 @@ class Odometry:
 
 
 @dataclass(frozen=True)
+class Motions:
+    """Relative motions from points `i` to points `j` (m,), by the camera's own account, such as odometry.
+
+    `metres` (m, k) is the position of j seen from i: forward, left and, in 3-D, up. `rotations` (m, k, k) is the
+    orientation of j seen from i. It may be given as angles (m,) in radians, positive to the left, in 2-D. `covariance`
+    (m, d, d) has d = 3 in 2-D and d = 6 in 3-D: first the translation, then the rotation, seen from j. It may be given
+    as a pair of standard deviations, in metres and in radians: one number each, or (m,).
+    """
+
+    i: Ints
+    j: Ints
+    metres: Floats
+    rotations: Floats
+    covariance: Floats
+
+    def __init__(
+        self,
+        i: ArrayLike,
+        j: ArrayLike,
+        metres: ArrayLike,
+        rotations: ArrayLike,
+        covariance: ArrayLike | tuple[ArrayLike, ArrayLike],
+    ) -> None:
+        begin, end = np.atleast_1d(np.asarray(i)), np.atleast_1d(np.asarray(j))
+        ways = np.atleast_2d(np.asarray(metres, dtype=np.float64))
+        turned = np.asarray(rotations, dtype=np.float64)
+        count, k = ways.shape
+        if turned.ndim <= 1 and k == 2:
+            turned = np.atleast_1d(turned)
+            cos, sin = np.cos(turned), np.sin(turned)
+            turned = np.stack([np.stack([cos, -sin], -1), np.stack([sin, cos], -1)], -2)
+        if k not in (2, 3) or not len(begin) == len(end) == count or turned.shape != (count, k, k):
+            raise BadInputError(
+                "motions need i (m,), j (m,), metres (m, 2) or (m, 3) and rotations (m, k, k), got shapes"
+                f" {begin.shape}, {end.shape}, {ways.shape} and {turned.shape}"
+            )
+        spread = _covariance(covariance, count, k)
+        for wrong, problem in (
+            (begin == end, "leads from a point to itself"),
+            (
+                ~(np.abs(ways) <= MAX_COORDINATE).all(1),
+                f"has a coordinate that is not a number up to {MAX_COORDINATE:g}",
+            ),
+            (~np.isfinite(turned).all((1, 2)), "has a rotation that is not a number"),
+            (~(np.linalg.eigvalsh(np.nan_to_num(spread))[:, 0] > 0), "has a covariance that is not positive definite"),
+        ):
+            if wrong.any():
+                row = int(np.flatnonzero(wrong)[0])
+                raise BadInputError(f"the motion from point {begin[row]} to {end[row]} {problem}")
+        begin, end = whole_numbers("motions", begin), whole_numbers("motions", end)
+        _set(self, i=begin, j=end, metres=ways, rotations=turned, covariance=spread)
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    def where(self, keep: Bools | Ints) -> "Motions":
+        """Keep some of the motions (m,)."""
+        return Motions(self.i[keep], self.j[keep], self.metres[keep], self.rotations[keep], self.covariance[keep])
+
+
+def _covariance(given: ArrayLike | tuple[ArrayLike, ArrayLike], count: int, k: int) -> Floats:
+    d = 3 if k == 2 else 6
+    if not isinstance(given, tuple):
+        return np.broadcast_to(np.asarray(given, dtype=np.float64), (count, d, d))
+    spread = np.zeros((count, d, d))
+    for axes, sigma in zip((range(k), range(k, d)), given, strict=True):
+        for axis in axes:
+            spread[:, axis, axis] = np.square(_sigma("motions", sigma, count))
+    return spread
+
+
+@dataclass(frozen=True)
 class Turns:
     """Changes of the direction of travel at `points` (m,): `radians`, with standard deviations `sigma` in radians.
 
@@ -128,7 +200,7 @@ def check_points(what: str, points: Ints, count: int) -> None:
         raise BadInputError(f"{what} is at point {outside[0]}, expected a point between 0 and {count - 1:,}")
 
 
-def among(hint: Odometry | Turns | None, held: Bools) -> Odometry | Turns | None:
+def among(hint: Odometry | Turns | Motions | None, held: Bools) -> Odometry | Turns | Motions | None:
     """Keep the hints about the points that are `held` (n,), and renumber them from 0."""
     if hint is None:
         return None
@@ -139,6 +211,9 @@ def among(hint: Odometry | Turns | None, held: Bools) -> Odometry | Turns | None
     kept = held[hint.i] & held[hint.j]
     if not kept.any():
         return None
+    if isinstance(hint, Motions):
+        some = hint.where(kept)
+        return Motions(number[some.i], number[some.j], some.metres, some.rotations, some.covariance)
     return Odometry(number[hint.i[kept]], number[hint.j[kept]], hint.metres[kept], hint.sigma[kept])
 
 

@@ -10,9 +10,13 @@ from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
 from mappable.recovery.align import Score, aligned_score, score
 from mappable.recovery.baselines import trivial_rows
+from mappable.recovery.certificate import Certificate
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
+from mappable.recovery.unanchored.undetermined import EXAMINED, expected_error
+
+RIGID = "aligned, scale as measured"
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Report:
     nearness: Nearness | None = None
     scored: int = 0  # number of points of the largest part whose truth is known
     scores: dict[str, Score] = field(default_factory=dict)  # score by row name, the trivial baselines last
+    expected: float | None = None  # metres: root mean square error of the best estimator, by the Cramér-Rao bound
+    certificate: Certificate | None = None
 
     def lines(self) -> Iterator[str]:
         """Yield the report as lines of text."""
@@ -59,6 +65,12 @@ class Report:
             yield f"{self.thrown_out:,} range{' was' if self.thrown_out == 1 else 's were'} removed as false"
         if self.noise is not None:
             yield f"noise: {self.noise:.2f} times the stated sigma"
+        if self.certificate is not None:
+            yield f"certificate: {self.certificate}"
+        if self.expected is not None:
+            reached = self.scores.get(RIGID)
+            more = f"; reached: {reached.rmse:.2g} m" if reached is not None else ""
+            yield f"expected error of the best estimator: {self.expected:.2g} m (Cramér-Rao bound, aligned){more}"
         if self.undetermined:
             yield "undetermined:"
         for sentence in self.undetermined:
@@ -81,6 +93,7 @@ def report(
     anchors: Anchors | None = None,
     truth: Floats | None = None,
     radius: float | None = None,
+    certificate: Certificate | None = None,
 ) -> Report:
     """Report a recovery; `truth` (n, k) is NaN for points whose position is not known.
 
@@ -97,6 +110,8 @@ def report(
         assumed=recovered.assumed,
         noise=recovered.noise if np.isfinite(recovered.noise) else None,
         undetermined=recovered.undetermined,
+        expected=_expected(ranges, recovered) if anchors is None and recovered.frames is None else None,
+        certificate=certificate,
     )
     if truth is None:
         return facts
@@ -108,12 +123,22 @@ def report(
     return Report(**(vars(facts) | {"nearness": nearness, "scored": int(scored.sum()), "scores": scores}))
 
 
+def _expected(ranges: Ranges, recovered: Recovered) -> float | None:
+    """Return the error (root mean square, metres) that no estimator avoids in the largest part, after alignment."""
+    largest = np.flatnonzero(recovered.parts == 0)
+    if not 3 <= len(largest) <= EXAMINED:
+        return None
+    own = ranges.where(recovered.used).among(largest)
+    level = recovered.noise if recovered.noise > 0 else 1.0
+    return expected_error(own, recovered.positions[largest], level) if len(own) else None
+
+
 def _scores(positions: Floats, truth: Floats, anchors: Anchors | None) -> dict[str, Score]:
     if anchors is not None:
         return {"in the map's coordinates": score(positions, truth)} | trivial_rows(truth, anchors)
     return {
         "aligned, scale free": aligned_score(positions, truth),
-        "aligned, scale as measured": aligned_score(positions, truth, scale=False),
+        RIGID: aligned_score(positions, truth, scale=False),
     } | trivial_rows(truth)
 
 

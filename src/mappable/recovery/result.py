@@ -15,4 +15,6 @@ class Recovered:
     noise: float  # spread of the residuals in units of the stated sigma: 1 if sigma was right
     undetermined: tuple[str, ...]  # one sentence per thing that the distances do not determine; always given
     covariances: Floats | None = None  # (n, k, k) in square metres, if positions were known
+    frames: Floats | None = None  # (n, k, k): orientations, if there were relative motions
+    motion_noise: tuple[float, float] | None = None  # of steps and turns, in units of their stated sigma
     assumed: int = 0  # number of assumed steps: no range joins these images to the next

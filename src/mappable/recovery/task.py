@@ -9,6 +9,7 @@ from mappable.arrays import Floats
 from mappable.checksums import digest_of_file
 from mappable.errors import BadInputError
 from mappable.files import check_writable, written_together
+from mappable.recovery.certificate import certify
 from mappable.recovery.drive import recover_drive
 from mappable.recovery.figure import draw_recovery
 from mappable.recovery.files import (
@@ -17,17 +18,20 @@ from mappable.recovery.files import (
     SUMMARY,
     TRAJECTORY,
     read_anchors,
-    read_odometry,
     read_truth,
     read_turns,
     write_positions,
 )
+from mappable.recovery.graph_files import write_graph
+from mappable.recovery.graphs import Graph, graph_of, recover_graph
+from mappable.recovery.hints import Motions, Odometry
 from mappable.recovery.methods import method as find_method
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.report import Report, report
+from mappable.recovery.tracks import Track, read_odometry
 from mappable.trajectories import write_tum
 
-FIGURE = "recovery.png"
+FIGURE, GRAPH = "recovery.png", "graph"
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Measured:
     name: str  # title of the figure
     facts: dict[str, Any]  # source of the ranges; written to the summary
     seconds: Floats | None = None  # (n,): times of the points
+    graph: Graph | None = None  # if the ranges come with a factor graph
 
 
 @dataclass(frozen=True)
@@ -54,11 +59,12 @@ class Task:
     method: str = "default"
     radius: float | None = None  # metres: longer ranges are not used
     seed: int = 0
+    certificate: bool = False  # bound the cost of all maps from below
+    graph_suffix: str | None = None  # also write the result as a factor graph: .g2o or .pyfg
     read_truth: Callable[[Path, int], Floats] = field(default=read_truth, repr=False)
+    read_odometry: Callable[[Path], Odometry | Motions | Track] = field(default=read_odometry, repr=False)
 
     def __post_init__(self) -> None:
-        if self.odometry is not None and self.anchors is None:
-            raise BadInputError("--odometry needs known positions: give --anchors")
         if self.turns is not None and self.anchors is None:
             raise BadInputError("--turns needs known positions: give --anchors")
         if self.turns is not None and not self.ordered:
@@ -77,41 +83,65 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         raise BadInputError(f"{out}: is a file, expected a folder to write to")
     check_writable(out / POSITIONS)
     anchors = None if task.anchors is None else read_anchors(task.anchors)
-    odometry = None if task.odometry is None else read_odometry(task.odometry)
+    odometry = None if task.odometry is None else task.read_odometry(task.odometry)
+    if isinstance(odometry, Odometry) and anchors is None:
+        raise BadInputError(f"{task.odometry}: displacements along the map's axes need known positions: give --anchors")
     turns = None if task.turns is None else read_turns(task.turns)
     dimensions = task.dimensions or (2 if anchors is None else anchors.positions.shape[1])
     if anchors is not None:
         _check_dimensions(task.anchors, anchors.positions.shape[1] == dimensions, anchors.positions, dimensions)
     measured = measure()
     ranges = measured.ranges
+    if measured.graph is not None:
+        dimensions = measured.graph.positions.shape[1]
     if task.radius is not None:
         ranges = ranges.where(ranges.metres <= task.radius)
     truth = None if task.truth is None else task.read_truth(task.truth, ranges.count)
     if truth is not None:
         _check_dimensions(task.truth, truth.shape[1] >= dimensions, truth, dimensions)
         truth = truth[:, :dimensions]
-    recovered = recover_drive(
-        ranges,
-        dimensions,
-        anchors=anchors,
-        odometry=odometry,
-        turns=turns,
-        ordered=task.ordered,
-        assume_steps=task.assume_steps,
-        method=task.method,
-        seed=task.seed,
-        progress=True,
-    )
-    reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius)
+    motions = _motions(odometry, ranges.count, measured.seconds, dimensions)
+    if measured.graph is not None:
+        if task.anchors is not None or task.odometry is not None or task.turns is not None:
+            raise BadInputError(f"{measured.name}: a factor graph has its own hints: leave out other files")
+        anchors, motions = measured.graph.known, measured.graph.motions
+        recovered = recover_graph(measured.graph, seed=task.seed)
+    else:
+        recovered = recover_drive(
+            ranges,
+            dimensions,
+            anchors=anchors,
+            odometry=odometry if isinstance(odometry, Odometry) else None,
+            motions=motions,
+            turns=turns,
+            ordered=task.ordered,
+            assume_steps=task.assume_steps,
+            method=task.method,
+            seed=task.seed,
+            progress=True,
+        )
+    graph = graph_of(ranges, recovered, anchors, motions) if task.certificate or task.graph_suffix else None
+    certificate = certify(graph) if graph is not None and task.certificate else None
+    reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius, certificate=certificate)
     with written_together(out / POSITIONS, out / TRAJECTORY, out / SUMMARY) as (positions, trajectory, summary):
         write_positions(positions, recovered)
         write_tum(trajectory, recovered.positions, measured.seconds)
         files = {POSITIONS: digest_of_file(positions), TRAJECTORY: digest_of_file(trajectory)}
         RECOVERY.write(summary, measured.facts | {"method": task.method} | asdict(reported) | {"files": files})
+    if graph is not None and task.graph_suffix is not None:
+        write_graph((out / GRAPH).with_suffix(task.graph_suffix), graph)
     if figure:
         known = None if anchors is None else anchors.points
         draw_recovery(out / FIGURE, ranges, recovered, truth=truth, anchors=known, title=measured.name)
     return reported
+
+
+def _motions(
+    odometry: Odometry | Motions | Track | None, count: int, seconds: Floats | None, dimensions: int
+) -> Motions | None:
+    if isinstance(odometry, Track):
+        return odometry.motions(count, seconds, dimensions)
+    return odometry if isinstance(odometry, Motions) else None
 
 
 def _check_dimensions(file: Path | None, fits: bool, positions: Floats, wanted: int) -> None:

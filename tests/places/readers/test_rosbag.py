@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from mappable.cli.app import app
 from mappable.errors import BadInputError, MappableError
+from mappable.places.bag_logs import read_bag_odometry
 from mappable.places.odometry import load_odometry
 from mappable.places.readers import read_places
 from mappable.places.ros_images import raw_pixels
@@ -241,8 +242,12 @@ def test_odometry_is_kept_with_its_covariance(tmp_path: Path, kind: Kind) -> Non
     for number in range(8):
         turn = Rotation.from_euler("z", 0.2 * number).as_quat()
         writer.add_odometry("/odom", START + number * TENTH, (number, -number, 3), turn, variance=0.25 * (number > 3))
-    places = read_places("rosbag", writer.write(tmp_path, "run"))
+    bag = writer.write(tmp_path, "run")
+    places = read_places("rosbag", bag)
     kept = load_odometry(places.root / "run-frames/odometry.parquet")
+    np.testing.assert_array_equal(read_bag_odometry(bag).pose, kept.pose)
+    with pytest.raises(BadInputError, match="/nowhere"):
+        read_bag_odometry(bag, "/nowhere")
     assert (kept.time - START).tolist() == [number * TENTH for number in range(8)]
     steps = np.arange(8)
     np.testing.assert_allclose(kept.pose, np.column_stack([steps, -steps, 0.2 * steps]), atol=1e-9)

@@ -1,4 +1,4 @@
-"""The banded elimination against dense linear algebra."""
+"""Both orders of elimination against dense linear algebra."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mappable.arrays import Floats, Ints
+from mappable.recovery.anchored.dissection import Dissection, plan_elimination
 from mappable.recovery.anchored.elimination import Elimination, SingularError
 
 
@@ -33,10 +34,13 @@ def system(count: int, k: int, reach: int, seed: int) -> tuple[Ints, Ints, Float
 
 
 @pytest.mark.medium
-@given(st.integers(1, 40), st.integers(1, 4), st.integers(1, 6), st.integers(0, 1000))
-def test_it_solves_and_inverts_as_dense_algebra_does(count: int, k: int, reach: int, seed: int) -> None:
+@given(st.integers(1, 90), st.integers(1, 4), st.integers(1, 6), st.integers(0, 1000), st.booleans())
+def test_it_solves_and_inverts_as_dense_algebra_does(count: int, k: int, reach: int, seed: int, nested: bool) -> None:
     i, j, diagonal, coupling, dense = system(count, k, reach, seed)
-    factor = Elimination(count, k, i, j).factor(diagonal, coupling)
+    hub = seed % count if seed % 3 == 0 else None
+    plan = Dissection(count, k, i, j, hub) if nested else Elimination(count, k, i, j)
+    factor = plan.factor(diagonal, coupling)
+    assert factor.log_determinant() == pytest.approx(np.linalg.slogdet(dense)[1])
     right = np.random.default_rng(seed).normal(size=(count, k))
     np.testing.assert_allclose(factor.solve(right).ravel(), np.linalg.solve(dense, right.ravel()), atol=1e-10)
     inverse = np.linalg.inv(dense).reshape(count, k, count, k).transpose(0, 2, 1, 3)
@@ -45,15 +49,28 @@ def test_it_solves_and_inverts_as_dense_algebra_does(count: int, k: int, reach: 
     np.testing.assert_allclose(between, inverse[i, j], atol=1e-10)
 
 
-def test_draws_have_the_covariance_of_the_inverse() -> None:
+@pytest.mark.parametrize("order", [Elimination, Dissection])
+def test_draws_have_the_covariance_of_the_inverse(order: type[Elimination] | type[Dissection]) -> None:
     i, j, diagonal, coupling, dense = system(4, 2, 2, seed=1)
-    factor = Elimination(4, 2, i, j).factor(diagonal, coupling)
+    factor = order(4, 2, i, j).factor(diagonal, coupling)
     rng = np.random.default_rng(0)
     draws = np.stack([factor.draw(rng).ravel() for _ in range(20_000)])
     np.testing.assert_allclose(np.cov(draws.T), np.linalg.inv(dense), atol=0.05 * np.linalg.inv(dense).max())
 
 
-def test_a_system_without_a_solution_is_refused() -> None:
-    plan = Elimination(2, 1, np.array([0]), np.array([1]))
+def test_a_grid_is_dissected_and_a_route_is_not() -> None:
+    side = 45
+    number = np.arange(side**2).reshape(side, side)
+    i = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
+    j = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
+    plan = plan_elimination(side**2, 6, i, j)
+    assert isinstance(plan, Dissection)
+    assert sorted(np.concatenate([front.own for front in plan.fronts]).tolist()) == list(range(side**2))
+    assert isinstance(plan_elimination(400, 3, np.arange(399), np.arange(1, 400)), Elimination)
+
+
+@pytest.mark.parametrize("order", [Elimination, Dissection])
+def test_a_system_without_a_solution_is_refused(order: type[Elimination] | type[Dissection]) -> None:
+    plan = order(2, 1, np.array([0]), np.array([1]))
     with pytest.raises(SingularError, match="points"):
         plan.factor(np.ones((2, 1, 1)), np.ones((1, 1, 1)) * 2)

@@ -120,7 +120,8 @@ def test_states_that_are_drawn_scatter_as_the_dense_covariance_says() -> None:
 class Mixture:
     """A toy problem: each sweep draws which of two Gaussians holds, with chances 1/4 and 3/4."""
 
-    dimensions, count = 2, 1
+    dimensions, count, points = 2, 1, 1
+    relative = None
 
     def __init__(self) -> None:
         self.means = np.array([[[0.0, 0.0, 0.0]], [[4.0, 2.0, 0.0]]])

@@ -6,7 +6,7 @@ import pytest
 from mappable.arrays import Floats
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import fit
-from mappable.recovery.anchored.sides import Side, _turned, _width, draw_sides, other_sides
+from mappable.recovery.anchored.sides import Side, _bridges, _turned, _ways, _width, draw_sides, other_sides
 from mappable.recovery.hints import Anchors, Odometry
 from mappable.recovery.ranges import Ranges
 
@@ -47,7 +47,7 @@ def test_two_sides_that_nothing_tells_apart_are_equally_likely() -> None:
     sides = other_sides(problem, fitted.state)
     assert len(sides) == 1
     assert sides[0].points.tolist() == list(range(COUNT))
-    assert sides[0].chance == pytest.approx(0.5, abs=0.02)
+    assert sides[0].odds == pytest.approx(1.0, abs=0.08)
     np.testing.assert_allclose(sides[0].state[:, :2], fitted.positions * [1.0, -1.0], atol=0.1)
 
 
@@ -60,7 +60,7 @@ def test_the_odds_of_the_other_side_are_those_of_what_tells_them_apart(sigma: fl
     fitted = fit(problem, problem.state)
     side = other_sides(problem, fitted.state)[0]
     assert side.excess == pytest.approx(0.5 * (2 * HEIGHT / sigma) ** 2, rel=0.1)
-    assert side.chance == pytest.approx(1 / (1 + np.exp(0.5 * (2 * HEIGHT / sigma) ** 2)), abs=0.03)
+    assert side.odds == pytest.approx(np.exp(-0.5 * (2 * HEIGHT / sigma) ** 2), abs=0.08)
 
 
 def test_a_side_that_is_out_of_the_question_is_none() -> None:
@@ -81,3 +81,25 @@ def test_sides_are_drawn_by_their_chances_and_apart_from_each_other() -> None:
     expected = np.outer([0.75, 0.25], [0.5, 0.5])
     assert (np.abs(found - expected) < 4.5 * np.sqrt(expected * (1 - expected) / draws)).all()
     assert not state.any()
+
+
+def test_each_turn_of_a_path_can_go_to_the_other_side() -> None:
+    """Two left turns of 90 degrees: besides the mirror image, there are three ways that arrive at the same point."""
+    bends = np.zeros(60)
+    bends[10:20] = bends[40:50] = np.pi / 20
+    heading = np.cumsum(bends)
+    path = np.cumsum(np.stack([np.cos(heading), np.sin(heading)], 1), axis=0)
+    ways = _ways(path, 10.0, np.random.default_rng(0))
+    assert len(ways) >= 2
+    for way in ways:
+        np.testing.assert_allclose(way[[0, -1]], path[[0, -1]], atol=1e-9)
+
+
+def test_random_drives_arrive_and_keep_their_steps_nearly() -> None:
+    path = np.stack([np.arange(150.0), 5 * np.sin(np.arange(150) / 20)], 1)
+    ways = _bridges(path, 10.0, np.random.default_rng(0), 12)
+    assert len(ways) == 12
+    for way in ways:
+        np.testing.assert_allclose(way[[0, -1]], path[[0, -1]], atol=1e-9)
+        lengths = np.linalg.norm(np.diff(way, axis=0), axis=1)
+        assert (lengths < 1.2 * np.linalg.norm(np.diff(path, axis=0), axis=1)).all()

@@ -196,7 +196,7 @@ def _extract(log: BagLog, rows: Ints, suffixes: list[str], folder: Path, lens: L
     digest.update(repr(lens).encode())
     claim(folder / RECORD, {"sha256": digest.hexdigest()}, log.file)
     if log.odometry and not (folder / FILE).exists():
-        save_odometry(odometry_of(log), folder / FILE, log.odometry.name)
+        save_odometry(odometry_of(log.steps), folder / FILE, log.odometry.name)
     files = {log.message[row]: folder / f"{log.names[row]}{s}" for row, s in zip(rows, suffixes, strict=True)}
     present = {file.name for file in folder.iterdir()}
     missing = {number: file for number, file in files.items() if file.name not in present}

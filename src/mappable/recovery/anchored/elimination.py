@@ -47,6 +47,11 @@ class Elimination:
         self.lower = lower
         self.diagonal_slots = self._slots(own[:, 0] + lower[0], own[:, 0] + lower[1])
 
+    @property
+    def cost(self) -> float:
+        """Return the number of multiplications of a factorization, about."""
+        return float(self.count * self.dimensions) * self.band**2
+
     def _slots(self, rows: Ints, columns: Ints) -> Ints:
         """Return indices of entries on or below the diagonal in LAPACK's band, which is stored by columns."""
         slots: Ints = columns * (self.band + 1) + rows - columns

@@ -18,6 +18,7 @@ SURE = 0.1  # of a step: ranges alone place the points if the median standard de
 DOUBTFUL = 1.1  # noise, in stated spreads, above which another start is tried
 DOUBTED = 0.002  # share of ranges treated as false above which another start is tried
 HOPELESS = 300.0  # excess cost over a good fit above which a start is not searched for folds
+MANY = 1_000  # points above which the model is tested with fewer rounds
 FINAL = 3  # rounds of the last fit
 
 
@@ -29,7 +30,7 @@ def overrules(problem: Problem, refined: Refined, loose: Problem) -> bool:
     """
     if problem.motion is None:
         return False
-    fitted = fit(loose, refined.state, rounds=8)
+    fitted = fit(loose, refined.state, rounds=8 if problem.count <= MANY else 2)
     costs = []
     for state in (refined.state, fitted.state):
         loose.look(state)

@@ -1,7 +1,7 @@
 """Recovery with some known positions: ranges place the other points in map coordinates."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,10 +15,12 @@ from mappable.errors import BadInputError
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
 from mappable.recovery.anchored.folds import Fold
-from mappable.recovery.anchored.loose import overrules, place
+from mappable.recovery.anchored.guided import contradictions, coverage, fit_guided, guided_start
+from mappable.recovery.anchored.loose import DOUBTFUL, overrules, place
 from mappable.recovery.anchored.problem import WEAK, Problem, consecutive, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
-from mappable.recovery.anchored.sides import Side, draw_sides, other_sides
+from mappable.recovery.anchored.relative import Relative, covered, reckon
+from mappable.recovery.anchored.sides import Side, best_sides, draw_sides, guess_spread
 from mappable.recovery.anchored.starts import bow, drawn_from, grown, harmonic
 from mappable.recovery.anchored.undetermined import (
     doubts,
@@ -27,26 +29,33 @@ from mappable.recovery.anchored.undetermined import (
     spanned,
     undecided_folds,
     undecided_sides,
+    unplaced,
     unseen,
 )
-from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points, whole_numbers
+from mappable.recovery.hints import Anchors, Motions, Odometry, Turns, among, check_points, whole_numbers
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.filtering import common_neighbor_filter
 
 CHAINS, SWEEPS = 10, 100  # number of Markov chains, and draws per chain
+# Maps with more points than this have fewer chains, and fewer draws per chain: their time grows with points * draws.
+MANY, MANY_CHAINS, MANY_DRAWS, LEAST_SWEEPS = 1_000, 4, 5e5, 25
+FITTING = 0.97  # share of ranges that fit, above which no other start is tried for many points
+TRIED = 8  # rounds of the fit of each start; the best is then fitted to the end
+GAUGE = 1e-6  # metres: sigma of the first point of a map without known positions
 ASIDE = 0.1  # of the longest range: random offset from the mean of its neighbors at which a point starts
 
 
 def recover_anchored(
     ranges: Ranges,
-    anchors: Anchors,
+    anchors: Anchors | None,
     *,
     ordered: bool | Sequence[ArrayLike] = True,
     odometry: Odometry | None = None,
+    motions: Motions | None = None,
     turns: Turns | None = None,
     seed: int = 0,
-    sweeps: int = SWEEPS,
+    sweeps: int | None = None,
     progress: bool = False,
 ) -> Recovered:
     """Recover positions in the coordinates of the anchors, with covariances; nothing is aligned afterwards.
@@ -57,21 +66,32 @@ def recover_anchored(
     With an order, the camera is assumed to go at a steady pace, straight on or turning. Recovery estimates how steady
     and how straight the motion is, how noisy the ranges are, and which ranges are false. It also estimates the
     deviation that an image adds to all its ranges. Positions and covariances are the mean and covariance of samples of
-    all maps that fit. Ten chains of `sweeps` draws each make the samples, with a bar if `progress`. With 0 sweeps,
-    positions are the best fit, and covariances cover small deviations from it only.
+    all maps that fit. Ten chains of `sweeps` draws each make the samples, with a bar if `progress`. The default is 100
+    draws; with more than 1,000 points, there are four chains, and fewer draws. With 0 sweeps, positions are the best
+    fit, and covariances cover small deviations from it only.
 
     Without an order, ranges and known positions alone place the points. The same holds if ranges contradict the order.
     They do if they place the points precisely, and the path turns too sharply for a camera at a steady pace. Then
     positions are the best fit. Covariances also cover groups of points that could lie on the other side of their
     neighbors.
 
-    Points that are not connected to an anchor by ranges or odometry get NaN coordinates.
+    `motions` are relative motions, such as odometry. Their noise and drift are estimated, and they replace the
+    assumptions about motion wherever they lead. Anchors may be None if there are motions: then the map begins at the
+    first point with a motion, at the origin, in the direction of the x axis.
+
+    Points that are not connected to an anchor by ranges, odometry or motions get NaN coordinates.
     """
-    if sweeps < 0:
+    if sweeps is not None and sweeps < 0:
         raise BadInputError(f"sweeps must be 0 or more, got {sweeps}")
-    drives = _checked(ranges, anchors, ordered, odometry, turns)
+    gauge = None
+    if anchors is None:
+        if motions is None or not len(motions):
+            raise BadInputError("recovery needs known positions or motions: give one of them, or use mappable.recover")
+        gauge = int(motions.i.min())
+        anchors = Anchors([gauge], np.zeros((1, motions.metres.shape[1])), GAUGE)
+    drives = _checked(ranges, anchors, ordered, odometry, turns, motions)
     kept = common_neighbor_filter(ranges)
-    parts = _parts(ranges.where(kept), odometry)
+    parts = _parts(ranges.where(kept), odometry, motions)
     held = np.isin(parts, parts[anchors.points])
     points, number = np.flatnonzero(held), np.cumsum(held) - 1
     origin = anchors.positions.mean(0)
@@ -83,6 +103,8 @@ def recover_anchored(
         [number[drive] for drive in _unbroken(drives, held)],
         among(odometry, held),  # type: ignore[arg-type]
         among(turns, held),  # type: ignore[arg-type]
+        among(motions, held),  # type: ignore[arg-type]
+        None if gauge is None else int(number[gauge]),
     )
     with threadpool_limits(1):  # the systems are too small for several threads
         solution = solver.solve(seed, sweeps, progress)
@@ -97,15 +119,22 @@ def recover_anchored(
     gaps = [] if solution.erratic else solver.gaps(refined.positions)
     ends = [(points[begin], points[end], way) for begin, end, way in gaps]
     said = [
-        *spanned(anchors, solver.odometry, held),
+        *(spanned(anchors, solver.odometry, held, led=motions is not None) if gauge is None else unplaced(held, gauge)),
+        *solver.contradictions(points, false),
         *undecided_sides(points, solution.sides),
         *undecided_folds(points, solution.folds or ()),
         *long_ways(anchors.points, ends),
         *doubts(false, weak=solution.weak, erratic=solution.erratic),
         *misfits(false, refined.noise, doubtful=solution.doubtful),
-        *unseen(false, drawn=solution.drawn, folded=solution.folds is not None),
+        *([] if solution.guided else unseen(false, drawn=solution.drawn, folded=solution.folds is not None)),
     ]
-    return Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
+    found = Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
+    if solver.guided is None or solver.guided.relative is None:
+        return found
+    frames = np.full((ranges.count, dimensions, dimensions), np.nan)
+    frames[points] = solver.guided.relative.orientations(refined.state)
+    steps, turned = solver.guided.relative.scales.tolist()
+    return replace(found, frames=frames, motion_noise=(steps, turned))
 
 
 @dataclass(frozen=True)
@@ -117,6 +146,7 @@ class _Solution:
     erratic: bool = False  # the path does not move like a drive
     drawn: bool = False  # positions are the mean of samples
     doubtful: bool = False  # ranges fit worse than their noise explains
+    guided: bool = False  # motions lead from each point to the next
 
 
 class _Solver:
@@ -130,6 +160,8 @@ class _Solver:
         drives: list[Ints],
         odometry: Odometry | None,
         turns: Turns | None,
+        motions: Motions | None = None,
+        gauge: int | None = None,
     ) -> None:
         self.given, self.kept, self.ranges = given, kept, given.where(kept)
         self.judged = kept  # True for the given ranges that the solution rests on
@@ -142,10 +174,16 @@ class _Solver:
         if odometry is not None:
             self.extent += float(np.linalg.norm(odometry.metres, axis=1).sum())
             self.led[odometry.i] = self.led[odometry.j] = True
+        self.motions, self.gauge, self.guided = motions, gauge, None  # type: tuple[Motions | None, int | None, Problem | None]
+        if motions is not None:
+            self.extent += float(np.linalg.norm(motions.metres, axis=1).sum())
+            self.led[motions.i] = self.led[motions.j] = True
 
-    def solve(self, seed: int, sweeps: int, progress: bool) -> "_Solution":
-        between, drawn = self._between_anchors(seed, self.drives), drawn_from(self.ranges, self.anchors, seed)
+    def solve(self, seed: int, sweeps: int | None, progress: bool) -> "_Solution":
         rng = generator(seed, Purpose.ANCHORED)
+        if self.motions is not None:
+            return self._guided(self.motions, seed, sweeps, progress)
+        between, drawn = self._between_anchors(seed, self.drives), drawn_from(self.ranges, self.anchors, seed)
         problem, refined = self._best([between, *drawn[:1]]) if self.drives else (None, None)
         if problem is None or refined is None or problem.motion is None:
             refined, folds, doubtful = self._placed([between, *drawn], seed, rng)
@@ -154,17 +192,43 @@ class _Solver:
         if not weak and self.turns is None and overrules(problem, refined, self._loose(refined.positions)):
             refined, folds, doubtful = self._placed([refined.positions, *drawn], seed, rng)
             return _Solution(refined, weak, folds=folds, erratic=True, doubtful=doubtful)
-        if not sweeps:
+        if sweeps == 0:
             return _Solution(refined, weak)
         sides: list[Side] = []
         if weak:  # the bends of the best fit would be range noise
             problem = self._problem(between)
             refined = Refined(problem.state, refined.covariances, 1.0, refined.true)
         else:
-            sides = other_sides(problem, refined.state)
-        starts = [draw_sides(refined.state, sides, rng) for _ in range(CHAINS)]
-        shown = track(starts, "sampling maps that fit", len(starts)) if progress else starts
-        return _Solution(sample(problem, shown, rng, sweeps=sweeps), weak, sides=sides, drawn=True)
+            refined, sides = best_sides(problem, refined, rng)
+        return _Solution(_sampled(problem, refined, sides, rng, sweeps, progress), weak, sides=sides, drawn=True)
+
+    def _guided(self, motions: Motions, seed: int, sweeps: int | None, progress: bool) -> "_Solution":
+        """Fit from dead reckoning; draw samples only where motions are missing, because turns there are uncertain."""
+        rough = self._between_anchors(seed, self.drives)
+        reckoned = reckon(motions, self.ranges.count)
+        start, frames = guided_start(reckoned, self.ranges, self.anchors, rough)
+        posed = self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, self.extent
+        problem = Problem(*posed, Relative(motions, frames))
+        problem.fixed = np.arange(0) if self.gauge is None else np.array([self.gauge])
+        problem, refined = fit_guided(problem)
+        self.guided = problem
+        if self.gauge is not None:
+            refined.covariances[self.gauge] = GAUGE**2 * np.eye(problem.dimensions)
+        doubtful = refined.noise > DOUBTFUL
+        if problem.motion is None or sweeps == 0:
+            return _Solution(refined, weak=False, doubtful=doubtful, guided=problem.motion is None)
+        rng = generator(seed, Purpose.ANCHORED)
+        refined, sides = best_sides(problem, refined, rng)
+        return _Solution(_sampled(problem, refined, sides, rng, sweeps, progress), False, sides=sides, drawn=True)
+
+    def contradictions(self, points: Ints, false: Bools) -> Iterator[str]:
+        """Report what motions do not cover, and what they contradict."""
+        if self.guided is None or self.guided.relative is None or self.motions is None:
+            return
+        problem, relative = self.guided, self.guided.relative
+        led = covered(self.motions, self.drives, self.ranges.count)
+        yield from coverage(led, reckon(self.motions, self.ranges.count).parts, self.drives)
+        yield from contradictions(relative, problem.state[problem.points, :-1], points, self.ranges, false)
 
     def gaps(self, positions: Floats) -> list[tuple[int, int, float]]:
         """Find stretches of drives with a known point at one end or both, and their lengths in longest ranges.
@@ -215,14 +279,16 @@ class _Solver:
         yield from grown(self.ranges, self.anchors)
 
     def _best(self, starts: list[Floats]) -> tuple[Problem, Refined]:
-        """Fit from several starts, and return the fit of lowest cost."""
+        """Fit from several starts, and return the fit of lowest cost; of many points, the first start that fits."""
         found = []
         for start in starts:
             problem = self._problem(start)
-            refined = fit(problem, problem.state)
+            refined = fit(problem, problem.state, rounds=TRIED)
             found.append((float(problem.costs().sum()), problem, refined))
+            if problem.count > MANY and refined.noise <= DOUBTFUL and (refined.true > 0.5).mean() > FITTING:
+                break
         _, problem, refined = min(found, key=lambda one: one[0])
-        return problem, refined
+        return problem, fit(problem, refined.state, rounds=25 if problem.count <= MANY else TRIED)
 
     def _between_anchors(self, seed: int, drives: list[Ints]) -> Floats:
         """Start drives as bows between known positions, and other points by odometry or at the mean of their neighbors.
@@ -253,6 +319,10 @@ class _Solver:
     def _links(self) -> tuple[csr_array, Floats]:
         """Return weights (n, n) between points, larger for shorter ranges, and the pull (n, k) of odometry."""
         i, j, strength = self.ranges.i, self.ranges.j, np.square(1 / (self.ranges.metres + self.ranges.sigma))
+        if self.motions is not None:
+            i, j = np.concatenate([i, self.motions.i]), np.concatenate([j, self.motions.j])
+            way = np.linalg.norm(self.motions.metres, axis=1)
+            strength = np.concatenate([strength, np.square(1 / (way + self.reach))])
         pull = np.zeros((self.ranges.count, self.anchors.positions.shape[1]))
         if self.odometry is not None:
             i, j = np.concatenate([i, self.odometry.i]), np.concatenate([j, self.odometry.j])
@@ -264,11 +334,32 @@ class _Solver:
         return (one_way + one_way.T).tocsr(), pull
 
 
-def _parts(ranges: Ranges, odometry: Odometry | None) -> Ints:
-    """Return the connected part (n,) of each point; ranges and odometry connect points."""
-    if odometry is None:
+def _sampled(
+    problem: Problem, refined: Refined, sides: list[Side], rng: np.random.Generator, sweeps: int | None, progress: bool
+) -> Refined:
+    """Draw samples from starts whose gaps lie on one of their sides."""
+    chains, usual = _effort(problem.count)
+    if any(side.guessed for side in sides):  # many ways need many chains
+        chains, usual = 2 * chains, max(LEAST_SWEEPS, usual // 2)
+    starts = [draw_sides(refined.state, sides, rng) for _ in range(chains)]
+    shown = track(starts, "sampling maps that fit", len(starts)) if progress else starts
+    drawn = sample(problem, shown, rng, sweeps=usual if sweeps is None else sweeps)
+    return replace(drawn, covariances=drawn.covariances + guess_spread(problem, drawn.positions, rng))
+
+
+def _effort(count: int) -> tuple[int, int]:
+    """Return the number of chains, and of draws per chain, for this many points."""
+    if count <= MANY:
+        return CHAINS, SWEEPS
+    return MANY_CHAINS, max(LEAST_SWEEPS, round(min(SWEEPS, MANY_DRAWS / MANY_CHAINS / count)))
+
+
+def _parts(ranges: Ranges, *others: Odometry | Motions | None) -> Ints:
+    """Return the connected part (n,) of each point; ranges, odometry and motions connect points."""
+    given = [one for one in others if one is not None]
+    if not given:
         return ranges.parts
-    i, j = np.concatenate([ranges.i, odometry.i]), np.concatenate([ranges.j, odometry.j])
+    i, j = np.concatenate([ranges.i, *(one.i for one in given)]), np.concatenate([ranges.j, *(one.j for one in given)])
     links = csr_array((np.ones(len(i)), (i, j)), shape=(ranges.count, ranges.count))
     labels: Ints = connected_components(links, directed=False)[1].astype(np.int64)
     return labels
@@ -280,16 +371,18 @@ def _checked(
     ordered: bool | Sequence[ArrayLike],
     odometry: Odometry | None,
     turns: Turns | None,
+    motions: Motions | None,
 ) -> list[Ints]:
     """Check all input against the ranges, and return the drives."""
     check_points("an anchor", anchors.points, ranges.count)
     dimensions = anchors.positions.shape[1]
-    if odometry is not None:
-        check_points("odometry", np.concatenate([odometry.i, odometry.j]), ranges.count)
-        if odometry.metres.shape[1] != dimensions:
-            raise BadInputError(
-                f"odometry has {odometry.metres.shape[1]} dimensions, but known positions have {dimensions}"
-            )
+    for hint in (odometry, motions):
+        if hint is not None:
+            check_points("odometry", np.concatenate([hint.i, hint.j]), ranges.count)
+            if hint.metres.shape[1] != dimensions:
+                raise BadInputError(
+                    f"odometry has {hint.metres.shape[1]} dimensions, but known positions have {dimensions}"
+                )
     if turns is not None:
         check_points("a turn", turns.points, ranges.count)
         if dimensions != 2:

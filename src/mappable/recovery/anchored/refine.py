@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mappable.arrays import Floats
+from mappable.recovery.anchored.dissection import DissectedFactor
 from mappable.recovery.anchored.elimination import Factor, SingularError
 from mappable.recovery.anchored.problem import Problem
 
 SKIPPED = 0.3  # burn-in: share of the draws of a chain that are not used
 THINNED = 10  # the covariance of every 10th draw is used
+STILL = 1e-3  # of the longest range, and of the noise: a fit whose rounds change less has converged
 
 
 def settle(problem: Problem, state: Floats, *, steps: int = 30, tolerance: float = 1e-3) -> Floats:
@@ -36,6 +38,9 @@ def settle(problem: Problem, state: Floats, *, steps: int = 30, tolerance: float
             trial = problem.objective()
             if trial <= value:
                 break
+            if np.abs(step).max() < tolerance:  # no longer step can succeed: this is the minimum
+                problem.look(state)
+                return state
             damping *= 10
         else:
             problem.look(state)
@@ -50,31 +55,40 @@ def settle(problem: Problem, state: Floats, *, steps: int = 30, tolerance: float
 class Refined:
     """A refined state; points and ranges are numbered as in the problem."""
 
-    state: Floats  # (n, k + 1)
+    state: Floats  # (n, d): see `Problem`
     covariances: Floats  # (n, k, k)
     noise: float  # in units of the stated spreads
     true: Floats  # (edges,): probability that a range is true
 
     @property
     def positions(self) -> Floats:
-        return self.state[:, :-1]
+        """Return positions (n, k)."""
+        n, k = self.covariances.shape[:2]
+        return self.state[:n, :k]
 
 
 def fit(problem: Problem, state: Floats, *, rounds: int = 25) -> Refined:
     """Fit the state by Gauss-Newton, in turn with the noise of the ranges and their probabilities to be true."""
     noise, k = problem.noise, problem.dimensions
     for _ in range(rounds):
+        before, level = state, noise.noise
         state = settle(problem, state, steps=5)
         diagonal, coupling, _ = problem.system()
         own, between = problem.plan.factor(diagonal, coupling).inverse()
         doubt = problem.doubt(own, between) / np.square(noise.spread)
         problem.true = noise.chances(doubt)
         noise.learn(problem.true, doubt)
-        problem.deviations.learn(state[:, k], own[:, k, k])
+        problem.deviations.learn(state[:, -1], own[:, -1, -1])
+        if problem.relative is not None and problem.hub is not None:
+            drift, variance = state[problem.hub, :-1], np.diagonal(own[problem.hub])[:-1]
+            problem.relative.learn(problem.motion_doubt(own, between), np.square(drift) + variance)
         if problem.motion is not None:
             problem.motion.relax()
             problem.motion.measure_steps(state[:, :k])
-    return Refined(state, own[:, :k, :k], noise.noise, problem.true)
+        moved = np.abs(state - before)[:, :k].max()
+        if moved < STILL * problem.reach and abs(noise.noise - level) < STILL * level:
+            break
+    return Refined(state, own[: problem.points, :k, :k], noise.noise, problem.true)
 
 
 def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator, *, sweeps: int) -> Refined:
@@ -84,7 +98,7 @@ def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator,
         raise ValueError("sampling needs points in order")
     skipped = int(SKIPPED * sweeps)
     origin = problem.state
-    total, squared, chains = np.zeros_like(origin), np.zeros((problem.count, k, k)), 0
+    total, squared, chains = np.zeros_like(origin), np.zeros((problem.points, k, k)), 0
     inner, inners = np.zeros_like(squared), 0
     true, level = np.zeros(len(problem.ranges)), 0.0
     initial = noise.noise, noise.false
@@ -101,26 +115,28 @@ def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator,
             chances = noise.chances()
             problem.true = (rng.random(len(chances)) < chances).astype(np.float64)
             noise.learn(problem.true, 0.0, rng)
-            deviations.learn(state[:, k], 0.0, rng)
+            deviations.learn(state[:, -1], 0.0, rng)
             motion.draw(state[:, :k], rng)
             mean, factor = _advance(problem, mean)
             state = mean + factor.draw(rng)
             if sweep >= skipped:
                 off = mean - origin
                 total += off
+                off = off[: problem.points]
                 squared += off[:, :k, None] * off[:, None, :k]
                 true += chances
                 level += noise.noise
                 if (sweep - skipped) % THINNED == 0:
-                    inner += factor.inverse()[0][:, :k, :k]
+                    inner += factor.inverse()[0][: problem.points, :k, :k]
                     inners += 1
     draws = chains * (sweeps - skipped)
     mean = total / draws
-    between = squared / draws - mean[:, :k, None] * mean[:, None, :k]
+    near = mean[: problem.points]
+    between = squared / draws - near[:, :k, None] * near[:, None, :k]
     return Refined(origin + mean, inner / inners + between, level / draws, true / draws)
 
 
-def _advance(problem: Problem, state: Floats) -> tuple[Floats, Factor]:
+def _advance(problem: Problem, state: Floats) -> tuple[Floats, Factor | DissectedFactor]:
     """Return the state after one step, damped if needed, and the factor of the linear system of the step."""
     problem.look(state)
     value = problem.objective()

@@ -1,70 +1,198 @@
-"""Find on which side of the line between two known points a route runs.
+"""Find other ways in which a route could run between two known points.
 
 Between two consecutive known points, all positions can be rotated about the line that joins the two, and no range
-between them changes. Only the continuation of the path at both ends favors one side, and that may not be enough. So the
-other side is tried, for every second gap at once, and then for the other gaps. Each gap is judged by the cost of its
-own points.
+between them changes. In a plane, each turn could also go to the other side: ranges show that a route turns, but not
+whether left or right. Only the continuation of the path at both ends, and where it must arrive, favor one way. So other
+ways are tried, for every second gap at once, and then for the other gaps. Each gap is judged by the cost of its own
+points.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, combinations, pairwise
 
 import numpy as np
 
 from mappable.arrays import Floats, Ints
 from mappable.recovery.anchored.problem import Problem
-from mappable.recovery.anchored.refine import fit
+from mappable.recovery.anchored.refine import Refined, fit
 
 CURVED = 0.5  # of the longest range: a path that leaves the line by less has no sides
 ROUNDS = 8  # rounds of the fit of the other side
-FARTHER = 50.0  # excess cost above which the other side is impossible
+MANY, FEW_ROUNDS = 1_000, 3  # of more points, only the mirrored way of each gap is tried, with fewer rounds
+FARTHER = 50.0  # excess cost above which another way is impossible
+# Chosen on open routes with 5 known positions, seeds 300 to 305 of benchmarks/anchored.py.
+MODEL = 12.0  # on long paths, differences of cost count by this factor less: real drives do not follow the model
+TURNS = 4  # turns of a gap that are mirrored, at most: the strongest
+SHARP = 0.3  # of 1 / longest range: smallest curvature of a turn
+ANGLE = 0.35  # radians: smallest turn
+LONG = 12.0  # longest ranges: on a longer path, turns are a guess
+BRIDGES, DRAWS, ARRIVING = 12, 3000, 1.15  # ways of a long path, drives drawn for them, and scale to arrive at most
+ENSEMBLE, WRONG = 40, 0.75  # random drives that stand for a wrong guess, and its probability
+BETWEEN, LASTING = 9.0, 1.5  # longest ranges: metres between turns, and length of a turn; as in motion.py
+SEARCHES, BETTER = 5, 2.0  # rounds of the search, and decrease of the cost above which another way is taken
+STRETCHED = 1.7  # largest factor by which a way is scaled to arrive
 
 
 @dataclass(frozen=True)
 class Side:
-    """The state (m, k + 1) of the `points` (m,) in a gap, including its ends, on the other side."""
+    """The state (m, d) of the `points` (m,) in a gap, including its ends, on another way."""
 
     points: Ints
     state: Floats
-    excess: float  # cost above that of the first side: the logarithm of the odds against the other side
+    excess: float  # cost above that of the first way
+    guessed: bool = False  # the path is long, so its turns are a guess
 
     @property
-    def chance(self) -> float:
-        return float(1 / (1 + np.exp(np.clip(self.excess, -FARTHER, FARTHER))))
+    def odds(self) -> float:
+        """Return the odds of this way against the first way."""
+        return float(np.exp(-np.clip(self.excess / (MODEL if self.guessed else 1.0), -FARTHER, FARTHER)))
 
 
-def other_sides(problem: Problem, state: Floats) -> list[Side]:
-    """Find the other side for each gap of a fitted state that has one."""
-    found = []
+def by_gap(sides: list[Side]) -> list[list[Side]]:
+    """Return the other ways of each gap."""
+    gaps: dict[tuple[int, int], list[Side]] = {}
+    for side in sides:
+        gaps.setdefault((int(side.points[0]), int(side.points[-1])), []).append(side)
+    return list(gaps.values())
+
+
+def best_sides(problem: Problem, refined: Refined, rng: np.random.Generator) -> tuple[Refined, list[Side]]:
+    """Search for the fit of lowest cost: while another way fits better, it replaces the way of its gap."""
+    sides: list[Side] = []
+    for search in range(SEARCHES):
+        sides = other_sides(problem, refined.state, rng)
+        better = [min(ways, key=lambda one: one.excess) for ways in by_gap(sides)]
+        better = [one for one in better if one.excess < -BETTER]
+        if not better or search == SEARCHES - 1:
+            break
+        state = refined.state.copy()
+        for one in better:
+            state[one.points] = one.state
+        refined = fit(problem, state)
+    return refined, sides
+
+
+def other_sides(problem: Problem, state: Floats, rng: np.random.Generator | None = None) -> list[Side]:
+    """Find other ways for each gap of a fitted state that has some."""
+    rng = np.random.default_rng(0) if rng is None else rng
+    found: list[Side] = []
     k = problem.dimensions
     problem.look(state)
     before = problem.costs()
     gaps = [gap for gap in _gaps(problem) if _width(state[gap, :k]) > CURVED * problem.reach]
-    for some in (gaps[::2], gaps[1::2]):
-        if not some:
-            continue
-        turned = state.copy()
-        for gap in some:
-            turned[gap, :k] = _turned(state[gap, :k])
-        trial = problem.twin()
-        fitted = fit(trial, turned, rounds=ROUNDS).state
-        trial.look(fitted)
-        after = trial.costs()
-        for gap in some:
-            moved = np.linalg.norm(fitted[gap, :k] - state[gap, :k], axis=1).max()
-            excess = float((after - before)[gap].sum())
-            if moved > CURVED * problem.reach and excess < FARTHER:
-                found.append(Side(gap, fitted[gap], excess))
+    most, rounds = (None, ROUNDS) if problem.count <= MANY else (1, FEW_ROUNDS)
+    ways = [_ways(state[gap, :k], problem.reach, rng)[:most] for gap in gaps]
+    for number in range(max(map(len, ways), default=0)):
+        for parity in (0, 1):
+            some = [gap for gap in range(parity, len(gaps), 2) if number < len(ways[gap])]
+            if not some:
+                continue
+            turned = state.copy()
+            for gap in some:
+                turned[gaps[gap], :k] = ways[gap][number]
+            trial = problem.twin()
+            fitted = fit(trial, turned, rounds=rounds).state
+            trial.look(fitted)
+            after = trial.costs()
+            for gap in some:
+                points = gaps[gap]
+                known = [state[points], *(one.state for one in found if one.points is points)]
+                moved = [np.linalg.norm((fitted[points] - one)[:, :k], axis=1).max() for one in known]
+                excess = float((after - before)[points].sum())
+                if min(moved) > CURVED * problem.reach and excess < FARTHER:
+                    found.append(
+                        Side(points, fitted[points], excess, _length(state[points, :k]) > LONG * problem.reach)
+                    )
     return found
 
 
 def draw_sides(state: Floats, sides: list[Side], rng: np.random.Generator) -> Floats:
-    """Return the state with each gap on one of its sides, drawn by their probabilities."""
+    """Return the state with each gap on one of its ways, drawn by their probabilities."""
     drawn = state.copy()
-    for side in sides:
-        if rng.random() < side.chance:
-            drawn[side.points] = side.state
+    for ways in by_gap(sides):
+        odds = np.array([1.0, *(one.odds for one in ways)])
+        chosen = int(rng.choice(len(odds), p=odds / odds.sum()))
+        if chosen:
+            drawn[ways[chosen - 1].points] = ways[chosen - 1].state
     return drawn
+
+
+def _ways(path: Floats, reach: float, rng: np.random.Generator) -> list[Floats]:
+    """Return other ways (m, k) between the ends of a path: all of it, or some of its turns, to the other side.
+
+    On a long path, turns themselves are a guess. Its other ways are random drives of the same length.
+    """
+    ways = [_turned(path)]
+    if path.shape[1] != 2:
+        return ways
+    line = path @ np.array([1, 1j])
+    steps = np.diff(line)
+    if _length(path) > LONG * reach:
+        return ways + _bridges(path, reach, rng, BRIDGES)
+    bends = np.angle(steps[1:] / np.where(steps[:-1] == 0, 1.0, steps[:-1]))
+    wide = max(1, round(0.25 * reach / max(float(np.median(np.abs(steps))), 1e-9)))
+    smooth = np.convolve(bends, np.ones(2 * wide + 1) / (2 * wide + 1), mode="same")
+    sharp = np.where(np.abs(smooth) > SHARP / reach * np.median(np.abs(steps)), np.sign(smooth), 0.0)
+    pieces = np.split(np.arange(len(bends)), np.flatnonzero(np.diff(sharp)) + 1)
+    turns = [piece for piece in pieces if sharp[piece[0]] and abs(bends[piece].sum()) > ANGLE]
+    turns = sorted(turns, key=lambda piece: -abs(float(bends[piece].sum())))[:TURNS]
+    chord = line[-1] - line[0]
+    for some in chain.from_iterable(combinations(turns, size) for size in range(1, len(turns) + 1)):
+        mirrored = bends.copy()
+        mirrored[np.concatenate(some)] *= -1
+        heading = np.angle(steps[0]) + np.concatenate([[0.0], np.cumsum(mirrored)])
+        way = np.concatenate([[0.0], np.cumsum(np.abs(steps) * np.exp(1j * heading))])
+        factor = chord / way[-1] if abs(way[-1]) > 1e-9 else 0.0
+        if 1 / STRETCHED < abs(factor) < STRETCHED:
+            ways.append(_plane(line[0] + factor * way))
+    return ways
+
+
+def guess_spread(problem: Problem, positions: Floats, rng: np.random.Generator) -> Floats:
+    """Return covariances (n, k, k) that cover a wrong guess of the turns of long paths.
+
+    With the probability `WRONG`, a long path is any drive of its length that arrives at the next known point.
+    """
+    n, k = positions.shape
+    spread = np.zeros((n, k, k))
+    for gap in _gaps(problem) if k == 2 else []:
+        if _length(positions[gap]) > LONG * problem.reach:
+            ways = _bridges(positions[gap], problem.reach, rng, ENSEMBLE)
+            if ways:
+                off = np.array(ways) - positions[gap]
+                spread[gap] += WRONG * np.einsum("wna,wnb->nab", off, off) / len(ways)
+    return spread
+
+
+def _bridges(path: Floats, reach: float, rng: np.random.Generator, most: int) -> list[Floats]:
+    """Draw random drives with the steps of a path, and keep at most `most` that arrive at its end."""
+    line = path @ np.array([1, 1j])
+    lengths = np.abs(np.diff(line))
+    found: list[Floats] = []
+    chord, usual = line[-1] - line[0], float(np.median(lengths))
+    for _ in range(DRAWS):
+        curved = np.zeros(len(lengths))
+        at = float(rng.exponential(BETWEEN * reach)) - BETWEEN * reach / 2
+        along = np.cumsum(lengths)
+        while at < along[-1]:
+            lasting = float(rng.normal(LASTING, 0.3)) * reach
+            curved[(along > at) & (along <= at + lasting)] = rng.choice([-1.0, 1.0]) / reach
+            at += lasting + float(rng.gamma(4.0, BETWEEN * reach / 4.0))
+        way = np.concatenate([[0.0], np.cumsum(lengths * np.exp(1j * np.cumsum(curved * usual)))])
+        factor = chord / way[-1] if abs(way[-1]) > 1e-9 else 0.0
+        if 1 / ARRIVING < abs(factor) < ARRIVING:
+            found.append(_plane(line[0] + factor * way))
+            if len(found) == most:
+                break
+    return found
+
+
+def _length(path: Floats) -> float:
+    return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+
+
+def _plane(line: Floats) -> Floats:
+    return np.stack([line.real, line.imag], 1)
 
 
 def _gaps(problem: Problem) -> list[Ints]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from mappable.arrays import Bools, Ints
 from mappable.recovery.anchored.folds import Fold
-from mappable.recovery.anchored.sides import Side
+from mappable.recovery.anchored.sides import Side, by_gap
 from mappable.recovery.hints import Anchors, Odometry
 
 FLAT = 1e-6  # known positions lie on a line, or plane, if they deviate by less than this share of their extent
@@ -16,15 +16,30 @@ LONG = 12.0  # times the longest range: on longer paths between known positions,
 LONG_END = 2.0  # times the longest range: the same for paths beyond the last known position
 
 
-def spanned(anchors: Anchors, odometry: Odometry | None, held: Bools) -> Iterator[str]:
-    """Report if the known positions do not fix the orientation of the map, or do not connect to all points."""
+def unplaced(held: Bools, gauge: int) -> Iterator[str]:
+    """Report what a map without known positions does not determine; it begins at the point `gauge`."""
+    yield (
+        f"No position is known: point {gauge} is at the origin, its direction is the x axis, and covariances are"
+        " relative to it. The scale of the map is as good as odometry and ranges."
+    )
+    if not held.all():
+        yield f"{(~held).sum():,} of {len(held):,} points are not connected to point {gauge} and have no coordinates."
+
+
+def spanned(anchors: Anchors, odometry: Odometry | None, held: Bools, *, led: bool = False) -> Iterator[str]:
+    """Report if the known positions do not fix the orientation of the map, or do not connect to all points.
+
+    If points are `led` by motions, these decide between a map and its mirror image.
+    """
     directions = anchors.positions - anchors.positions.mean(0)
     if odometry is not None:  # odometry is along the axes of the map, so it fixes directions, too
         directions = np.concatenate([directions, odometry.metres])
     spread = np.linalg.svd(directions, compute_uv=False)
     dimensions = anchors.positions.shape[1]
     count = int((spread > FLAT * max(spread[0], 1e-12)).sum()) if spread[0] > 0 else 0
-    if count < dimensions:
+    if led and count < dimensions - 1:
+        yield "The known positions do not determine the orientation of the map: give two or more that lie apart."
+    elif not led and count < dimensions:
         where = {0: "in one point", 1: "on a line", 2: "in a plane"}[count]
         what = where.split()[-1]
         rotated = f", or rotated about this {what}." if count < dimensions - 1 else "."
@@ -41,11 +56,14 @@ def undecided_sides(points: Ints, sides: Sequence[Side]) -> Iterator[str]:
 
     `points` has the user's numbers of the points that the sides refer to.
     """
-    for side in sides:
-        if side.chance > LIKELY:
+    for ways in by_gap(list(sides)):
+        odds = sum(one.odds for one in ways)
+        if odds / (1 + odds) > LIKELY:
+            begin, end = points[ways[0].points[[0, -1]]]
+            how = "another way" if len(ways) == 1 else f"{len(ways)} other ways"
             yield (
-                f"Between the known points {points[side.points[0]]} and {points[side.points[-1]]}, the path could run"
-                " on the other side of the line that joins these points."
+                f"Between the known points {begin} and {end}, the path could run {how}: its turns could go to the other"
+                " side. The covariances cover these ways."
             )
 
 

@@ -1,0 +1,159 @@
+"""Recovery with relative motions: start positions by dead reckoning, and sentences about what motions contradict."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.recovery.anchored.problem import Problem
+from mappable.recovery.anchored.refine import Refined, fit, settle
+from mappable.recovery.anchored.relative import DeadReckoning, Relative, rotations
+from mappable.recovery.hints import Anchors
+from mappable.recovery.ranges import Ranges
+
+ANGLES = 24  # directions that are tried for a part with fewer than two known positions
+CAPPED = 3.0  # sigmas: residual above which a range counts no more in this trial
+NOISY = 2.0  # noise of odometry, in stated spreads, above which a sentence reports it
+DRIFTED = 0.02, 0.002  # scale (share) and bias (radians per metre) above which a sentence reports drift
+FAR = 50  # points in order: a range that spans more closes a loop
+LEVELS = 10.0, 3.0  # noise of ranges, in stated spreads, at which all are fitted before false ones are found
+FEW = 10  # loop-closing ranges that may be false by chance
+SLIP_ROUNDS = 8  # rounds in which motions that contradict the rest are found
+LISTED = 4  # parts that a sentence names, at most
+
+
+def guided_start(reckoned: DeadReckoning, ranges: Ranges, known: Anchors, rough: Floats) -> tuple[Floats, Floats]:
+    """Move each part of dead reckoning to its known positions; return positions (n, k) and frames (n, k, k).
+
+    A part with fewer than two known positions is moved to the `rough` positions, in the direction that fits ranges
+    best.
+    """
+    positions, frames = rough.copy(), reckoned.frames.copy()
+    sizes = np.bincount(reckoned.parts)
+    for part in np.argsort(-sizes, kind="stable").tolist():
+        own = np.flatnonzero(reckoned.parts == part)
+        if len(own) < 2:
+            continue
+        here = np.isin(known.points, own)
+        anchors, places = known.points[here], known.positions[here]
+        if len(anchors) >= 2:
+            rotation, shift = _rigid(reckoned.positions[anchors], places)
+        else:
+            about = anchors[0] if len(anchors) else own[len(own) // 2]
+            target = places[0] if len(anchors) else rough[own].mean(0)
+            rotation = _best_direction(reckoned, own, int(about), target, positions, ranges)
+            shift = target - rotation @ reckoned.positions[about]
+        positions[own] = reckoned.positions[own] @ rotation.T + shift
+        frames[own] = rotation @ reckoned.frames[own]
+    return positions, frames
+
+
+def _rigid(points: Floats, targets: Floats) -> tuple[Floats, Floats]:
+    """Return the rotation (k, k) and shift (k,) that bring points (m, k) nearest to targets; nothing is mirrored."""
+    center, to_center = points.mean(0), targets.mean(0)
+    left, _, right = np.linalg.svd((targets - to_center).T @ (points - center))
+    signs = np.ones(points.shape[1])
+    signs[-1] = np.sign(np.linalg.det(left @ right))
+    rotation: Floats = left * signs @ right
+    return rotation, to_center - rotation @ center
+
+
+def _best_direction(
+    reckoned: DeadReckoning, own: Ints, about: int, target: Floats, placed: Floats, ranges: Ranges
+) -> Floats:
+    """Return the rotation about the vertical whose positions fit the ranges to other parts best."""
+    k = placed.shape[1]
+    inside = np.isin(ranges.i, own) != np.isin(ranges.j, own)
+    some, best = ranges.where(inside), (np.inf, np.eye(k))
+    for angle in np.linspace(0, 2 * np.pi, ANGLES, endpoint=False):
+        rotation = np.eye(k)
+        rotation[:2, :2] = rotations(np.array([angle]))[0]
+        trial = placed.copy()
+        trial[own] = (reckoned.positions[own] - reckoned.positions[about]) @ rotation.T + target
+        off = (np.linalg.norm(trial[some.i] - trial[some.j], axis=1) - some.metres) / some.sigma
+        cost = float(np.minimum(np.square(off), CAPPED**2).sum())
+        if cost < best[0]:
+            best = cost, rotation
+    return best[1]
+
+
+def fit_guided(problem: Problem) -> tuple[Problem, Refined]:
+    """Fit twice, and return the fit of lower cost with its problem.
+
+    One fit begins with known positions and motions alone: ranges that are far off then do not count. The other begins
+    with all ranges: those that close a loop pull it together, however far the odometry has drifted.
+    """
+    found = []
+    for believed in (0.0, 1.0):
+        trial, state = problem.twin(), problem.state
+        for level in LEVELS if believed else (1.0,):
+            trial.true, trial.noise.noise = np.full(len(problem.true), believed), level
+            state = settle(trial, state)
+        trial.noise.noise = 1.0
+        trial.look(state)
+        trial.true = trial.noise.chances()
+        if trial.relative is not None:
+            for _ in range(SLIP_ROUNDS):  # weights of a Cauchy distribution leave a contradiction in few motions
+                trial.relative.true = 1 / (1 + np.square(trial.relative.residual).mean(1))
+                state = settle(trial, state, steps=3)
+        refined = fit(trial, state)
+        found.append((float(trial.costs().sum()), trial, refined))
+    _, best, refined = min(found, key=lambda one: one[0])
+    return best, refined
+
+
+def contradictions(relative: Relative, drift: Floats, points: Ints, ranges: Ranges, false: Bools) -> Iterator[str]:
+    """Report what in the motions disagrees with the rest; `points` has the user's numbers of the points."""
+    motions = relative.motions
+    slipped = np.flatnonzero(relative.true < 0.5)
+    if len(slipped):
+        first = slipped[0]
+        yield (
+            f"{len(slipped):,} of {len(motions):,} motions contradict the rest and hardly count (first: from point"
+            f" {points[motions.i[first]]} to {points[motions.j[first]]})."
+        )
+    loops = false & (np.abs(ranges.i - ranges.j) > FAR)
+    closing = int((np.abs(ranges.i - ranges.j) > FAR).sum())
+    if loops.sum() > max(FEW, 0.5 * closing):
+        first = int(np.flatnonzero(loops)[0])
+        yield (
+            f"{loops.sum():,} of {closing:,} ranges that close a loop contradict the odometry (first: points"
+            f" {points[ranges.i[first]]} and {points[ranges.j[first]]}): the places only look alike, or the odometry is"
+            " far off."
+        )
+    for level, what in zip(relative.scales.tolist(), ("steps", "turns"), strict=True):
+        if level > NOISY:
+            yield f"The {what} of the odometry are {level:.1f} times as noisy as stated."
+    bias = float(np.abs(drift[relative.k :]).max())
+    if abs(drift[0]) > DRIFTED[0] or bias > DRIFTED[1]:
+        yield (
+            f"The odometry drifts: its steps are {100 * np.expm1(-drift[0]):+.1f} % off, and its turns"
+            f" {np.degrees(100 * bias):.0f} degrees per 100 m. Both are estimated and corrected."
+        )
+
+
+def coverage(led: Bools, parts: Ints, drives: list[Ints]) -> Iterator[str]:
+    """Report images of drives without odometry, and odometry in separate parts."""
+    if not drives:
+        return
+    every = np.concatenate(drives)
+    steps = sum(len(drive) - 1 for drive in drives)
+    missing = steps - int(led[every].sum())
+    pieces = [piece for drive in drives for piece in _pieces(drive, parts)]
+    long = [piece for piece in pieces if len(piece) > 1]
+    if missing and len(long) < 2:
+        where = f"points {long[0][0]} to {long[0][-1]}" if long else "no step"
+        yield f"The odometry covers {where} only: {missing:,} of {steps:,} steps rest on ranges and a steady pace."
+    elif missing:
+        named = ", ".join(f"{piece[0]} to {piece[-1]}" for piece in long[:LISTED]) + (
+            ", …" if len(long) > LISTED else ""
+        )
+        yield (
+            f"The odometry has {len(long):,} separate parts (points {named}): only ranges and known positions join"
+            " these parts."
+        )
+
+
+def _pieces(drive: Ints, parts: Ints) -> list[Ints]:
+    """Split a drive wherever the part changes."""
+    return np.split(drive, np.flatnonzero(np.diff(parts[drive])) + 1)

@@ -1,0 +1,71 @@
+"""Odometry files: by row, by time, with pauses, cut, and what is wrong with them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mappable.errors import BadInputError
+from mappable.recovery.hints import Motions, Odometry
+from mappable.recovery.tracks import Track, read_odometry
+
+TURN = "0 0 0.7071067811865476 0.7071067811865476"  # 90 degrees to the left
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_poses_become_motions_seen_from_the_point_before(tmp_path: Path) -> None:
+    file = written(tmp_path, "one.tum", f"0 0 0 0 0 0 0 1\n1 2 0 0 {TURN}\n2 2 3 0 {TURN}\n")
+    track = read_odometry(file)
+    assert isinstance(track, Track)
+    flat, solid = track.motions(3, None, 2), track.motions(3, None, 3)
+    np.testing.assert_allclose(flat.metres, [[2, 0], [3, 0]], atol=1e-9)
+    np.testing.assert_allclose(flat.rotations[0], [[0, -1], [1, 0]], atol=1e-9)
+    np.testing.assert_allclose(solid.metres, [[2, 0, 0], [3, 0, 0]], atol=1e-9)
+
+
+def test_times_of_images_select_poses_and_pauses_join_nothing(tmp_path: Path) -> None:
+    rows = [f"{time},{time},0,0" for time in (0, 1, 2, 3, 100, 101, 102)]
+    track = read_odometry(written(tmp_path, "one.csv", "\n".join(["time,x,y,yaw", *rows])))
+    assert isinstance(track, Track)
+    found = track.motions(5, np.array([0.5, 2.5, 100.5, 101.5, 200.0]), 2)
+    assert found.i.tolist() == [0, 2]
+    np.testing.assert_allclose(found.metres[:, 0], [2.0, 1.0])
+
+
+def test_tables_of_motions_and_of_displacements(tmp_path: Path) -> None:
+    file = written(tmp_path, "one.csv", "i,j,forward,left,turn,sigma,sigma_turn\n0,1,2,0.5,0.1,0.2,0.05\n")
+    found = read_odometry(file)
+    assert isinstance(found, Motions)
+    np.testing.assert_allclose(np.diag(found.covariance[0]), [0.04, 0.04, 0.0025])
+    assert isinstance(read_odometry(written(tmp_path, "two.csv", "i,j,x,y\n0,1,2,0.5\n")), Odometry)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.csv", "i,j,dx\n0,1,2\n", "has the columns i, j, dx, expected"),
+        ("a.csv", "time,x,y,yaw\n1,0,0,0\n1,1,0,0\n", "row 3: column 'time' is '1', expected a time later"),
+        ("a.tum", "0 0 0 0 0 0 0 1\n1 2 0\n", "row 2: 3 values, expected 8"),
+        ("a.tum", "0 0 0 0 0 0 0 1\n1 2 0 0 0 0 0 5\n", "row 2: column 'qw' is '5': it does not make a rotation"),
+        ("a.tum", "0 0 0 0 0 0 0 1\n", "has 1 poses; give at least two"),
+        ("a.csv", "i,j,forward,left,turn\n2,2,1,0,0\n", "row 2: column 'j' is '2': it must differ from i"),
+    ],
+)
+def test_a_file_that_cannot_be_is_named(name: str, text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=words):
+        read_odometry(written(tmp_path, name, text))
+
+
+def test_poses_of_another_drive_are_refused(tmp_path: Path) -> None:
+    track = read_odometry(written(tmp_path, "one.csv", "time,x,y,yaw\n0,0,0,0\n1,1,0,0\n"))
+    assert isinstance(track, Track)
+    with pytest.raises(BadInputError, match="2 poses for 5 points without times"):
+        track.motions(5, None, 2)
+    with pytest.raises(BadInputError, match=r"from 0\.000 to 1\.000 s, but the images from 50\.000"):
+        track.motions(3, np.array([50.0, 51.0, 52.0]), 2)
+    with pytest.raises(BadInputError, match="2 dimensions, expected 3"):
+        track.motions(2, None, 3)
