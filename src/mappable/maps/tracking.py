@@ -333,6 +333,7 @@ class Tracker:
         flat, spread = fuse(measured[:, :2], covariances[:, :2, :2], poses, drift, errors.share, errors.reach)
         position, covariance = last.position.copy(), last.covariance.copy()
         position[:2], covariance[:2, :2] = flat, errors.carried * spread
+        covariance[:2, 2:], covariance[2:, :2] = 0.0, 0.0  # odometry is planar: the height is that of the last image
         return position, covariance, heading, len(trail)
 
     def _moved(self, step: float, carried: bool, since: int) -> float:
