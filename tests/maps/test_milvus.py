@@ -121,6 +121,22 @@ def test_finds_what_exact_search_finds(uri: str, town: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.cluster
+def test_a_large_map_is_searched_approximately(
+    uri: str, described: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(milvus, "WORTHWHILE", 500)
+    places, vectors = described(600)
+    made = Map.build(places, vectors, "encoder")
+    made.upload(uri).save(tmp_path / "map")
+    store = Map.open(tmp_path / "map").store
+    assert store.recall["recall@1"] > 0.95
+    rows, squared = store.nearest(vectors[:100], 5)
+    true, expected = made.store.nearest(vectors[:100], 5)
+    assert (rows == true).mean() > 0.95
+    np.testing.assert_allclose(squared[rows == true], expected[rows == true], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.cluster
 def test_puts_the_lower_row_first_in_a_tie(uri: str, described: Callable[..., Any]) -> None:
     places, vectors = described(40)
     vectors[[31, 4, 17]] = vectors[9]

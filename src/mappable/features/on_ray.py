@@ -151,7 +151,7 @@ def run(job: Job) -> list[str]:
         Worker,
         fn_constructor_args=(job,),
         batch_size=1,
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=workers, max_tasks_in_flight_per_actor=2),
+        compute=ray.data.ActorPoolStrategy(size=workers),
         num_gpus=1 if gpus else None,
         num_cpus=None if gpus else 1,
     )
