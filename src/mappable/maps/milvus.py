@@ -30,7 +30,8 @@ KEPT = 2**26  # numbers of descriptors that stay in memory, 256 MB; every search
 TIES = 16  # additional results per query, so that the lower row comes first if several are equally near
 SECONDS = 30.0  # timeout of a request
 PATIENCE = 90.0  # seconds in which a server may restart; a server that was killed needs about 30 s to load its data
-LOADING = 600.0  # timeout for building an index, and for loading a collection into the server's memory
+LOADING = 600.0  # timeout for loading a collection into the server's memory
+INDEXING = 7200.0  # timeout for building an index; HNSW of 200,000 x 512 took several minutes on two busy cores
 HNSW: dict[str, Any] = {"M": 32, "efConstruction": 200}
 SEARCHED = 512  # smallest number of candidates per query that HNSW keeps (its `ef`)
 TOKEN = "MAPPABLE_MILVUS_TOKEN"  # noqa: S105 (name of an environment variable)
@@ -239,10 +240,14 @@ class Milvus:
 
     def _wait_for_index(self) -> None:
         """Wait until the index has all rows; until then, a server searches the remaining rows one by one."""
-        ends = time.monotonic() + LOADING
-        while self._client.describe_index(self.collection, "descriptor").get("pending_index_rows", 0):
+        ends = time.monotonic() + INDEXING
+        while True:
+            state = self._client.describe_index(self.collection, "descriptor")
+            # Rows that the server has sorted into new segments can count as pending although they are indexed.
+            if not state.get("pending_index_rows", 0) or state.get("indexed_rows", 0) >= len(self):
+                return
             if time.monotonic() > ends:
-                raise MappableError(f"{self.uri}: no index after {LOADING:.0f} s; run the command again: it continues")
+                raise MappableError(f"{self.uri}: no index after {INDEXING:.0f} s; run the command again: it continues")
             time.sleep(0.5)
 
     def _count(self, rows: Ints | None = None) -> int:
