@@ -96,6 +96,8 @@ class Cluster:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # a short path, because it has sockets
         self.nodes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
         self.head = self._start("127.0.0.2", "--head", f"--port={PORT}", f"--ray-client-server-port={CLIENTS}")
         self.other = self._start("127.0.0.3", f"--address=127.0.0.2:{PORT}")
 
@@ -143,13 +145,23 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
+def token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token of Ray for the test, so that nothing depends on a token in the home folder."""
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef" * 4)
+
+
+@pytest.fixture
+def cluster(token: None) -> Iterator[Cluster]:
     pytest.importorskip("ray")
     started = Cluster()
-    yield started
-    for node in reversed(started.nodes):
-        started.kill_node(node)
-    shutil.rmtree(started.folder, ignore_errors=True)
+    try:
+        started.start()
+        yield started
+    finally:
+        for node in reversed(started.nodes):
+            started.kill_node(node)
+        shutil.rmtree(started.folder, ignore_errors=True)
 
 
 def in_process(*arguments: object) -> "subprocess.Popen[str]":
@@ -193,7 +205,7 @@ def test_a_cluster_describes_each_image_once_although_it_is_damaged(
 
 @pytest.mark.cluster
 def test_a_stopped_job_continues_on_this_machine(
-    foreign_onnx: Callable[..., Path], collection: Any, tmp_path: Path
+    token: None, foreign_onnx: Callable[..., Path], collection: Any, tmp_path: Path
 ) -> None:
     pytest.importorskip("ray")
     table, encoder, out = collection(300), foreign_onnx(), tmp_path / "out"
