@@ -1,13 +1,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
-# Studies that take minutes or hours, and shared modules, are not part of `make bench`.
-STUDIES := $(addprefix benchmarks/,fit_learned_noise.py learned_noise.py recovery_study.py simulated_ranges.py)
+# Studies that take minutes or hours or need a server, and shared modules, are not part of `make bench`.
+STUDIES := $(addprefix benchmarks/,cluster.py fit_learned_noise.py learned_noise.py recovery_study.py simulated_ranges.py)
 BENCHMARKS := $(filter-out $(STUDIES),$(wildcard benchmarks/*.py))
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --no-deps --require-hashes --requirement
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: help demo quick test test-long test-trust bench docs sbom audit clean
+.PHONY: help demo quick test test-long test-trust test-cluster bench docs sbom audit clean
 
 help:
 	@echo "make demo       set up, draw a simulated street, train three encoders on it, and write a report into ./demo"
@@ -15,6 +15,7 @@ help:
 	@echo "make test       set up (4 minutes on 2 cores), check style, types and imports, and run the tests (4 minutes)"
 	@echo "make test-long  run the long tests: documented commands at full length, an installed wheel; half an hour on 2 cores"
 	@echo "make test-trust kill, damage, fuzz, fill disks and soak, part of test-long; an hour or more, see docs/trust.md"
+	@echo "make test-cluster  run the tests that start a Milvus server and a Ray cluster; under 10 minutes on 2 cores"
 	@echo "make bench      run the benchmarks, each next to the usual alternative"
 	@echo "make docs       build the documentation into ./site"
 	@echo "make sbom       write the bill of materials (CycloneDX) of the environment to sbom.json"
@@ -25,14 +26,14 @@ demo: .venv/installed
 	$(BIN)/mappable demo --overwrite
 
 quick: .venv/developing
-	$(PYTEST) -m "not medium and not long"
+	$(PYTEST) -m "not medium and not long and not cluster"
 
 test: .venv/developing
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
-	$(PYTEST) -m "not long"
+	$(PYTEST) -m "not long and not cluster"
 
 test-long: .venv/developing
 	$(PYTEST) -m long
@@ -41,6 +42,9 @@ test-long: .venv/developing
 # A run that was stopped continues: the counters are in ./trust.
 test-trust: .venv/trusting
 	$(BIN)/python scripts/trust --out trust
+
+test-cluster: .venv/clustered
+	$(BIN)/pytest -m cluster tests/maps/test_milvus.py tests/features/test_on_ray.py
 
 bench: .venv/developing
 	@for benchmark in $(BENCHMARKS); do echo "== $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
@@ -75,6 +79,10 @@ clean:
 # atheris has no wheel for every platform: pyproject.toml lists them, and scripts/trust skips what is not installed.
 .venv/trusting: .venv/developing requirements-trust.lock
 	$(LOCKED) requirements-trust.lock
+	@touch $@
+
+.venv/clustered: .venv/developing requirements-cluster.lock
+	$(LOCKED) requirements-cluster.lock
 	@touch $@
 
 .venv/documenting: .venv/installed requirements-docs.lock

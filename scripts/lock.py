@@ -16,6 +16,7 @@ LOCKS = {  # what the Makefile installs, by the extras of pyproject.toml
     "requirements.lock": ("serve", "video"),
     "requirements-dev.lock": ("ann", "dev", "hloc", "serve", "tensorboard", "video"),
     "requirements-trust.lock": ("trust",),
+    "requirements-cluster.lock": ("cluster",),
     "requirements-docs.lock": ("docs",),
 }
 PYTHON = {"requirements-docs.lock": "3.11.5"}  # lowest version; pymdown-extensions needs this one

@@ -81,7 +81,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
             *owners, method = path.split(".")
             owner = reduce(getattr, owners, sys.modules[module])
             setattr(owner, method, guard(getattr(owner, method), does))
-    if not any(item.iter_markers("medium")) and not any(item.iter_markers("long")):
+    if not any(item.get_closest_marker(name) for name in ("medium", "long", "cluster")):
         running.append(item.nodeid)
     try:
         return (yield)

@@ -85,6 +85,8 @@ UNRUN = {
     "mappable weights vgg16-caffe": "reads a file of 553 MB, tests/evaluation/test_as_printed.py makes one up: parsed",
     "mappable convert pittsburgh": "its images are not ours to pass on, the same test makes a few up: parsed",
     "mappable weights vgg16-v1": "fetches 64 MB, or reads a file of 528: parsed",
+    "mappable embed --on": "needs Ray, tests/features/test_on_ray.py has a cluster: parsed",
+    "mappable map upload": "needs Milvus, tests/maps/test_milvus.py has a server: parsed",
     "pip": "needs a package index: the extra must exist",
     ".": "activates an environment",
 }

@@ -60,6 +60,7 @@ MISTAKES = {
     "map add": "map add no no",
     "map remove": "map remove no a",
     "map merge": "map merge no no",
+    "map upload": "map upload no landmarks.db",
     "map verify": "map verify no",
     "map reliability": "map reliability no no out.png",
     "map export": "map export no out.h5",

@@ -359,7 +359,7 @@ def test_a_description_that_was_edited_or_damaged_is_refused(small: Map, tmp_pat
         (text.replace('"unit": "m"', '"unit": "frames"'), "checksum"),
         (text.replace(small.encoder, "0" * 16), "checksum"),
         (edited(facts, about={}), r"map\.json: damaged.*'backbone'"),
-        (edited(facts, files={}), r"map\.json: damaged.*'descriptors'"),
+        (edited(facts, files={}), r"map\.json: damaged.*'landmarks'"),
         (edited(facts, files=facts["files"] | outside), "a file outside of its folder"),
         (
             edited(facts, descriptor={"dimensions": 7, "storage": "float32"}),

@@ -145,6 +145,24 @@ def verify(folder: MapFolder, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def upload(
+    folder: MapFolder,
+    uri: Annotated[
+        str, typer.Argument(metavar="URI", help="Milvus server, http://HOST:PORT, or a file of milvus-lite, FILE.db.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Move the descriptors of a map to Milvus, which then searches; all commands use the map as before.
+
+    The folder keeps everything else. An upload that was interrupted continues if you run the command again, and no
+    landmark is stored twice. If the server needs a token, set the environment variable MAPPABLE_MILVUS_TOKEN.
+    """
+    from mappable.maps.map import Map
+
+    print_map(Map.verify(folder).upload(uri).save(folder), as_json)
+
+
+@app.command()
 def reliability(
     folder: MapFolder,
     table: Table,

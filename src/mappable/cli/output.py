@@ -313,6 +313,8 @@ def print_map(shown: "Map", as_json: bool = False) -> None:
     if one.foreign:
         code = ", whose code the map does not contain" if one.foreign["code"] else ""
         typer.echo(f"the encoder is {one.foreign['name']}{code}; license: {one.foreign['license']}")
+    if address := getattr(shown.store, "uri", ""):
+        typer.echo(f"descriptors are on Milvus: {address}, collection {getattr(shown.store, 'collection', '')}")
     if one.recall:
         recall = ", ".join(f"{name} {100 * share:.1f} %" for name, share in one.recall.items())
         typer.echo(f"search is approximate: {recall}")

@@ -1,5 +1,6 @@
 """Write descriptors as a NumPy file with the table of places, or as HDF5 for hloc."""
 
+import shutil
 from io import BytesIO
 from pathlib import Path
 
@@ -54,6 +55,28 @@ def write_descriptors(
     with writing(out):
         numbers.replace(out / DESCRIPTORS)
         table.replace(out / TABLE)
+
+
+def write_sharded(
+    out: Path, places: Places, shards: list[Path], about: About, fingerprint: str, dimensions: int, precision: str
+) -> None:
+    """Write places.parquet and descriptors.json for shards that are in a folder of `out`, in the order of rows.
+
+    descriptors.json lists the shards with their checksums. It is replaced last; then other results are removed.
+    """
+    check_folder(out)
+    table = out / NEXT[TABLE]
+    save_places(places, table)
+    listed = {file.relative_to(out.resolve()).as_posix(): digest_of_file(file) for file in shards}
+    facts = {"descriptors": len(places), "dimensions": dimensions, "encoder": fingerprint, "precision": precision}
+    facts |= {"files": {TABLE: digest_of_file(table)}, "shards": listed, "about": about.to_json()}
+    FORMAT.write(out / ABOUT, facts)
+    with writing(out):
+        table.replace(out / TABLE)
+        (out / DESCRIPTORS).unlink(missing_ok=True)
+        for other in out.glob("shards-*"):
+            if other.resolve() != shards[0].parent:
+                shutil.rmtree(other)
 
 
 def valid_file(folder: Path, name: str, checksum: str | None) -> Path:

@@ -14,7 +14,7 @@ from mappable.errors import BadInputError, install_extra
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
 from mappable.maps.exact import GATHERED, Exact, first_of_each
-from mappable.maps.store import check_search
+from mappable.maps.store import Store, check_search
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
 
@@ -58,7 +58,7 @@ class Approximate:
         for block in _blocks(exact, np.arange(len(exact)), "adding landmarks to the index"):
             inverted.add(block @ shortening)
         built = cls(exact, {}, lambda: (shortening, inverted))
-        built.recall = _measured_recall(built, seed)
+        built.recall = measured_recall(built, exact, seed)
         return built
 
     @classmethod
@@ -152,10 +152,11 @@ def _principal(vectors: Floats32, count: int, seed: int) -> Floats32:
     return directions
 
 
-def _measured_recall(built: Approximate, seed: int) -> dict[str, float]:
-    own = generator(seed, Purpose.SUBSAMPLES, 2).choice(len(built), QUERIES, replace=False)
-    queries, most = built.take(own), max(RECALLS)
-    true, found = (_others(store.nearest(queries, most + 1)[0], own) for store in (built.exact, built))
+def measured_recall(built: Store, exact: Store, seed: int) -> dict[str, float]:
+    """Recall of a store, compared with exact search of the same descriptors."""
+    own = generator(seed, Purpose.SUBSAMPLES, 2).choice(len(exact), QUERIES, replace=False)
+    queries, most = exact.take(own), max(RECALLS)
+    true, found = (_others(store.nearest(queries, most + 1)[0], own) for store in (exact, built))
     return {
         f"recall@{count}": float((true[:, :count, None] == found[:, None, :count]).any(axis=2).mean())
         for count in RECALLS

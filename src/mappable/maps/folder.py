@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
@@ -41,6 +41,9 @@ from mappable.maps.store import Store
 from mappable.places.files import load_places, save_places
 from mappable.places.table import Places
 from mappable.progress import progress_bar, track
+
+if TYPE_CHECKING:
+    from mappable.maps.milvus import Milvus
 
 FORMAT = Format(
     "mappable map",
@@ -92,11 +95,13 @@ def save_map(saved: Map, folder: Path, encoder: Path | str | None) -> Map:
             files: dict[str, File] = {}
             for part, write in parts.items():
                 files[part] = _written(saved, part, write, folder, suffixes[part])
-            written = files["descriptors"]
-            files["checksums"] = _written(
-                saved, "checksums", lambda file: _write_checksums(saved, written, file), folder, SUFFIXES["checksums"]
-            )
+            if "descriptors" in files:
+                written = files["descriptors"]
+                sums = partial(_write_checksums, saved, written)
+                files["checksums"] = _written(saved, "checksums", sums, folder, SUFFIXES["checksums"])
             facts = _facts(saved, files)
+            if milvus := _milvus_of(saved):
+                facts["milvus"] = milvus.to_json(folder)
             FORMAT.write(folder / MAP, facts | {"sha256": _checksum(facts)})
         finally:
             _tidy(folder)
@@ -120,6 +125,8 @@ def verify_map(folder: Path) -> Map:
     files = opened.files.values()
     with progress_bar("verifying", sum(file.length for file in files)) as advance:
         wrong = [file.path.name for file in files if sha256_of(file.path, advance) != file.sha256]
+    if milvus := _milvus_of(opened):
+        milvus.verify()
     if wrong:
         remedy = "restore the map from a copy, or build the map again"
         raise BadInputError(f"{folder}: damaged files (wrong checksums): {', '.join(wrong)}; {remedy}")
@@ -139,10 +146,9 @@ def _refuse_if_changed(saved: Map, folder: Path) -> None:
 
 def _parts(saved: Map) -> dict[str, Callable[[Path], None]]:
     """Functions that write each part of the map to a file, except the encoder."""
-    parts: dict[str, Callable[[Path], None]] = {
-        "descriptors": lambda file: write_atomically(file, lambda stream: _write_descriptors(saved, stream)),
-        "landmarks": lambda file: save_places(saved.places, file),
-    }
+    parts: dict[str, Callable[[Path], None]] = {"landmarks": lambda file: save_places(saved.places, file)}
+    if _milvus_of(saved) is None:
+        parts["descriptors"] = lambda file: write_atomically(file, lambda stream: _write_descriptors(saved, stream))
     if saved.estimated.any():
         parts["covariance"] = lambda file: write_atomically(file, lambda stream: np.save(stream, saved.covariance))
     if not isinstance(saved.store, Exact):
@@ -226,14 +232,13 @@ def _opened(folder: Path, text: bytes) -> Map:
         facts = _checked_facts(folder, text)
         files = _checked_files(folder, facts)
         shape = (facts["landmarks"], facts["descriptor"]["dimensions"])
-        vectors = _mapped(files["descriptors"].path, shape, facts["descriptor"]["storage"])
         places = _places(files, facts["landmarks"])
         covariance = checked_covariance(None, places)
         if "covariance" in files:
             covariance = _covariance(files["covariance"].path, places)
         return Map(
             places,
-            _store(Exact(vectors, _check_of(vectors, files)), files.get("index")),
+            _store(folder, facts, files, places, shape),
             facts["encoder"],
             covariance,
             None if facts["about"] is None else About.from_json(facts["about"]),
@@ -303,12 +308,29 @@ def _check_of(vectors: "np.memmap[Any, Any]", files: dict[str, File]) -> Check:
     return checking_blocks(vectors, sums, file.path)
 
 
-def _store(exact: Exact, index: File | None) -> Store:
-    if index is None:
+def _store(
+    folder: Path, facts: dict[str, Any], files: dict[str, File], places: Places, shape: tuple[int, int]
+) -> Store:
+    if "milvus" in facts:
+        from mappable.maps.milvus import Milvus
+
+        return Milvus.from_json(facts["milvus"], folder, places.place_id, shape[1])
+    vectors = _mapped(files["descriptors"].path, shape, facts["descriptor"]["storage"])
+    exact = Exact(vectors, _check_of(vectors, files))
+    if "index" not in files:
         return exact
     from mappable.maps.approximate import Approximate
 
-    return Approximate.load(index.path, exact, index.check)
+    return Approximate.load(files["index"].path, exact, files["index"].check)
+
+
+def _milvus_of(one: Map) -> "Milvus | None":
+    """The store of a map on Milvus; None for another map."""
+    if isinstance(one.store, Exact):
+        return None
+    from mappable.maps.milvus import Milvus
+
+    return one.store if isinstance(one.store, Milvus) else None
 
 
 def _calibration(facts: dict[str, Any] | None) -> Any:

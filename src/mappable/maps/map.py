@@ -247,6 +247,19 @@ class Map:
 
         return replace(self, store=Approximate.build(self.store, seed=seed)) if isinstance(self.store, Exact) else self
 
+    def upload(self, uri: str) -> "Map":
+        """The same map with its descriptors on Milvus: `uri` is http://HOST:PORT of a server, or a file FILE.db.
+
+        The server then searches. An upload that was interrupted continues where it stopped. Save the map afterwards:
+        its folder keeps the landmarks, the encoder, the calibration and the address, but no descriptors. Adding or
+        removing landmarks gives a map with its descriptors in memory again.
+        """
+        from mappable.maps.milvus import Milvus
+
+        store = Milvus.load(uri, self.places.place_id, self.store)
+        files = {part: file for part, file in self.files.items() if part not in ("descriptors", "checksums", "index")}
+        return replace(self, store=store, files=files)
+
     def _of(self, places: Places, parts: Sequence[tuple[Store, Ints]], covariance: Floats) -> "Map":
         """A map of other landmarks; `parts` are stores and the rows of their descriptors.
 

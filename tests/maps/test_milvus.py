@@ -1,0 +1,267 @@
+"""Maps on Milvus: the same answers as exact search, from a file and from a real server that is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from mappable.cli.app import app
+from mappable.errors import BadInputError, MappableError
+from mappable.maps import milvus
+from mappable.maps.exact import Exact
+from mappable.maps.locate import Locator
+from mappable.maps.map import Map
+from mappable.maps.milvus import Milvus, checked_uri
+
+
+@pytest.mark.parametrize(
+    "uri", ["grpc://host:1", "landmarks.npy", "http://root:secret@host:19530", "no/such/folder/a.db"]
+)
+def test_refuses_a_bad_address(uri: str) -> None:
+    with pytest.raises(BadInputError) as error:
+        checked_uri(uri)
+    assert "secret" not in str(error.value)
+
+
+def test_names_the_extra_if_pymilvus_is_missing(town: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pymilvus", None)
+    with pytest.raises(BadInputError, match=r"pip install 'mappable\[milvus\]'"):
+        town.map.upload(str(tmp_path / "map.db"))
+
+
+def test_refuses_descriptors_beyond_the_limit(described: Callable[..., Any]) -> None:
+    places, _ = described(2)
+    with pytest.raises(BadInputError, match="32,769"):
+        Milvus.load("http://127.0.0.1:1", places.place_id, Exact(np.eye(2, 32_769, dtype=np.float32)))
+
+
+START = """
+import os, socket, sys
+from milvus import MilvusServer, MilvusServerConfig
+
+def bind(self, port):  # as the wrapper does, but a port is free again at once after a kill
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError:
+        return None
+
+MilvusServerConfig.try_bind_port = bind
+fixed = {"proxy_port": int(sys.argv[2])} if len(sys.argv) > 2 else {}
+server = MilvusServer(MilvusServerConfig(data_dir=sys.argv[1]), **fixed)
+server.start()
+print(server.server_proc.pid, server.listen_port, flush=True)
+os._exit(0)  # without stopping the server
+"""
+
+
+class Server:
+    """A Milvus server with its own data, which can be killed and started again at the same address."""
+
+    def __init__(self, folder: Path) -> None:
+        self.command = [sys.executable, "-c", START, str(folder)]
+        self.pid, self.port = self.start()
+        self.command.append(str(self.port))
+
+    def start(self) -> tuple[int, int]:
+        started = subprocess.run(self.command, capture_output=True, text=True, timeout=120)
+        assert started.returncode == 0, f"{started.stderr[-500:]}; does another Milvus run on this machine?"
+        self.pid, port = map(int, started.stdout.split())
+        return self.pid, port
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def kill(self) -> None:
+        """Kill with -9, as a crash would, and wait for the end."""
+        os.kill(self.pid, signal.SIGKILL)
+        while (status := Path(f"/proc/{self.pid}/stat")).exists() and status.read_text().split()[2] != "Z":
+            time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    pytest.importorskip("milvus")
+    started = Server(tmp_path_factory.mktemp("server"))
+    yield started
+    started.kill()
+
+
+@pytest.fixture(params=["file", "server"])
+def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of either kind."""
+    pytest.importorskip("pymilvus")
+    return str(tmp_path / "landmarks.db") if request.param == "file" else request.getfixturevalue("server").uri
+
+
+@pytest.mark.cluster
+def test_finds_what_exact_search_finds(uri: str, town: Any, tmp_path: Path) -> None:
+    saved = town.map.upload(uri).save(tmp_path / "map")
+    assert not list((tmp_path / "map").glob("descriptors-*"))
+    queries, center = town.drive[1][:50], town.drive[0][25]
+    for opened in (saved, Map.open(tmp_path / "map")):
+        for count, part in ((1, {}), (80, {}), (7, {"near": (center, 60.0)}), (3, {"box": (center - 40, center + 40)})):
+            rows, squared = opened.nearest(queries, count, encoder=town.encoder, **part)
+            true, expected = town.map.nearest(queries, count, encoder=town.encoder, **part)
+            np.testing.assert_array_equal(rows, true)
+            np.testing.assert_allclose(squared, expected, rtol=1e-5)
+        rows = np.array([3, 70, 3, 0])
+        np.testing.assert_array_equal(opened.store.take(rows), town.map.store.take(rows))
+        found, known = (Locator(one).locate(queries, encoder=town.encoder) for one in (opened, town.map))
+        assert [one.landmark for one in found] == [one.landmark for one in known]
+        np.testing.assert_allclose([one.coordinates for one in found], [one.coordinates for one in known], atol=1e-3)
+
+
+@pytest.mark.cluster
+def test_a_large_map_is_searched_approximately(
+    uri: str, described: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(milvus, "WORTHWHILE", 500)
+    places, vectors = described(600)
+    made = Map.build(places, vectors, "encoder")
+    made.upload(uri).save(tmp_path / "map")
+    store = Map.open(tmp_path / "map").store
+    assert store.recall["recall@1"] > 0.95
+    rows, squared = store.nearest(vectors[:100], 5)
+    true, expected = made.store.nearest(vectors[:100], 5)
+    assert (rows == true).mean() > 0.95
+    np.testing.assert_allclose(squared[rows == true], expected[rows == true], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.cluster
+def test_puts_the_lower_row_first_in_a_tie(uri: str, described: Callable[..., Any]) -> None:
+    places, vectors = described(40)
+    vectors[[31, 4, 17]] = vectors[9]
+    made = Map.build(places, vectors, "encoder").upload(uri)
+    assert made.store.nearest(vectors[[9]], 4)[0].tolist() == [[4, 9, 17, 31]]
+    assert made.store.nearest(vectors[[9]], 2)[0].tolist() == [[4, 9]]
+
+
+@pytest.mark.cluster
+def test_loads_no_landmark_twice(uri: str, described: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(milvus, "MOST_ROWS", 50)
+    places, vectors = described(230)
+    made = Map.build(places, vectors, "encoder")
+    sent: list[int] = []
+    upsert = Milvus._upsert
+
+    def stopping(self: Milvus, rows: Any, descriptors: Any) -> None:
+        upsert(self, rows, descriptors)
+        sent.append(len(rows))
+        if len(sent) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Milvus, "_upsert", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        made.upload(uri)
+    store = made.upload(uri).store
+    assert sent == [50, 50, 50, 50, 30]
+    made.upload(uri)
+    assert sent == [50, 50, 50, 50, 30]
+    assert store._count() == 230
+
+
+@pytest.mark.cluster
+def test_an_incomplete_collection_is_refused(uri: str, town: Any, tmp_path: Path) -> None:
+    saved = town.map.upload(uri).save(tmp_path / "map")
+    saved.store._client.delete(saved.store.collection, filter="row == 5")
+    with pytest.raises(MappableError, match=r"79 landmarks, but the map has 80; .*map upload"):
+        Map.open(tmp_path / "map").store.take(np.array([5]))
+    assert town.map.upload(uri).store._count() == 80  # repairs it
+
+
+@pytest.mark.cluster
+def test_commands_use_the_map_as_before(uri: str, town: Any, tmp_path: Path) -> None:
+    town.map.save(tmp_path / "map")
+    np.save(tmp_path / "drive.npy", town.drive[1][:20])
+    locate = ["locate", str(tmp_path / "map"), "--descriptors", str(tmp_path / "drive.npy")]
+    locate += ["--fingerprint", town.encoder, "--json"]
+    before = CliRunner().invoke(app, locate)
+    uploaded = CliRunner().invoke(app, ["map", "upload", str(tmp_path / "map"), uri])
+    assert uploaded.exit_code == 0, uploaded.output
+    assert f"Milvus: {uri}" in uploaded.output
+    after = CliRunner().invoke(app, locate)
+    assert after.exit_code == before.exit_code == 0, after.output
+    places = [[line for line in one.stdout.splitlines() if '"landmark"' in line] for one in (before, after)]
+    assert places[0] == places[1]
+    assert CliRunner().invoke(app, ["map", "verify", str(tmp_path / "map")]).exit_code == 0
+    smaller = Map.open(tmp_path / "map").remove([town.map.places.place_id[0]]).save(tmp_path / "smaller")
+    assert len(list((tmp_path / "smaller").glob("descriptors-*"))) == 1
+    np.testing.assert_array_equal(smaller.store.take(np.arange(79)), town.map.store.take(np.arange(1, 80)))
+
+
+@pytest.mark.cluster
+def test_the_server_holds_32_768_numbers_and_no_more(server: Server, tmp_path: Path) -> None:
+    from pymilvus import DataType, MilvusClient, MilvusException
+
+    vectors = np.random.default_rng(0).standard_normal((20, 32_768), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ids = np.array([f"p{row}" for row in range(20)], dtype=np.dtypes.StringDType())
+    store = Milvus.load(server.uri, ids, Exact(vectors))
+    np.testing.assert_array_equal(store.nearest(vectors, 5)[0], Exact(vectors).nearest(vectors, 5)[0])
+    np.testing.assert_array_equal(store.take(np.arange(20)), vectors)
+    client = MilvusClient(server.uri)
+    schema = client.create_schema(auto_id=True)
+    schema.add_field("id", DataType.INT64, is_primary=True)
+    schema.add_field("descriptor", DataType.FLOAT_VECTOR, dim=32_769)
+    with pytest.raises(MilvusException, match="32768"):
+        client.create_collection("too_long", schema=schema)
+
+
+LOAD = """
+import sys
+from mappable.maps import milvus
+from mappable.maps.map import Map
+milvus.MOST_ROWS, upsert = 500, milvus.Milvus._upsert
+def shown(self, rows, descriptors):
+    upsert(self, rows, descriptors)
+    print(rows[-1], flush=True)
+milvus.Milvus._upsert = shown
+Map.open(sys.argv[1]).upload(sys.argv[2]).save(sys.argv[1])
+"""
+
+
+@pytest.mark.cluster
+def test_survives_kills_of_the_server(
+    server: Server, described: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places, vectors = described(20_000)
+    made = Map.build(places, vectors, "encoder")
+    made.save(tmp_path / "map")
+    command = [sys.executable, "-c", LOAD, str(tmp_path / "map"), server.uri]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as loading:
+        while int(loading.stdout.readline()) < 8000:
+            pass
+        server.kill()
+        server.start()
+        _, problem = loading.communicate()
+    if loading.returncode:  # it gave up; the map in the folder is as before, and the same command continues
+        assert "Milvus failed" in problem, problem
+        assert isinstance(Map.open(tmp_path / "map").store, Exact)
+        again = subprocess.run(command, capture_output=True, text=True)
+        assert again.returncode == 0, again.stderr
+        assert len(again.stdout.split()) < 40
+    opened = Map.open(tmp_path / "map")
+    assert opened.store._count() == 20_000
+    opened.store.verify()
+    queries = vectors[:30]
+    first = opened.store.nearest(queries, 10)
+    server.kill()
+    with monkeypatch.context() as impatient:
+        impatient.setattr(milvus, "PATIENCE", 0.0)
+        impatient.setattr(milvus, "SECONDS", 2.0)
+        with pytest.raises(MappableError, match="start the server"):
+            opened.store.nearest(queries, 10)
+    server.start()
+    second = opened.store.nearest(queries, 10)  # the same object, without opening the map again
+    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[0], made.store.nearest(queries, 10)[0])
+    Map.verify(tmp_path / "map")
