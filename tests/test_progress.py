@@ -5,6 +5,7 @@ import pty
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,7 +40,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("mappable.progress.time.monotonic", clock)
+    # Not the attribute of `time` itself: the event loops of servers in other threads would wait by this clock.
+    monkeypatch.setattr("mappable.progress.time", SimpleNamespace(monotonic=clock))
     return clock
 
 

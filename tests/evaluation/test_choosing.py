@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_choosing_without_spare_images_raises(film: Places) -> None:
 
 def test_no_model_starts_that_might_end_too_late(monkeypatch: pytest.MonkeyPatch, film: Places, tmp_path: Path) -> None:
     clock = [0.0]
-    monkeypatch.setattr(reproduce.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(reproduce, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     named = find_set("nordland")
     setup = named.setup(film, load_settings(named.preset))
     seconds = iter([10.0, 30.0, 5.0, 5.0])

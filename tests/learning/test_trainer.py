@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -601,7 +602,7 @@ def test_checkpoints_that_follow_too_soon_are_left_out(
     saved: list[int] = []
     monkeypatch.setattr(Checkpoint, "save", lambda checkpoint, file: saved.append(checkpoint.iteration))
     clock, step = [0.0], Learner.step
-    monkeypatch.setattr("mappable.learning.trainer.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("mappable.learning.trainer.time", SimpleNamespace(perf_counter=lambda: clock[0]))
 
     def slow(learner: Learner, loss: Loss, batch: Batch, *others: int) -> Tensor:
         clock[0] += 2.0
