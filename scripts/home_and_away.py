@@ -3,10 +3,11 @@
     python scripts/home_and_away.py prepare work --real FOLDER --every 2 --device cuda
     python scripts/home_and_away.py run work choose --workers 8 --minutes 9
     python scripts/home_and_away.py summary work choose
+    python scripts/home_and_away.py figure work/choose.json figure.png
 
 `prepare` draws both worlds and converts the real sets: `FOLDER` has a folder `nordland`, `gardens` (three walks) and
 `racetrack`, each with a `places.csv`. `run` trains the candidates of a study; stopped or repeated, it continues.
-`summary` writes one JSON file with all scores.
+`summary` writes one JSON file with all scores. `figure` draws home against away, with the mean over the seeds.
 
 The study `choose` looks at no test image. It trains and scores as `mappable reproduce --choose` does. Its away places
 are the first half of the walks and of the track, the training stretch of Nordland, and the calibration images of the
@@ -107,13 +108,19 @@ DISTIL = {"feature_scale_squared": 2, "distillation": 20}
 DECAY = {"feature_scale_squared": 2, "layer_decay": 0.85}
 RESNET_DISTIL = {**RESNET, "feature_scale_squared": 2, "distillation": 20, "learning_rate": 3e-5}
 RESNET_MORE = {**RESNET, "feature_scale_squared": 2, "distillation": 50, "layer_decay": 0.9}
-FAR = {"feature_scale_squared": 2, "positive_radius": 100, "negative_radius": 200}
 TWO = ("nordland", "street-v1")
 
 
 LAST = {**RESNET, **DISTIL, "trainable": "last", "mirrored": 0, "light": 0}
 LAPTOP_RESNET = {**LAPTOP, **RESNET, **DISTIL}
 ALL = (*REAL, *WORLDS)
+
+
+def _far(loss: str, radius: int | None, scale: float | str = 2) -> Candidate:
+    """One of the paper's losses with a larger positive radius; `scale` is F²."""
+    radii = {} if radius is None else {"positive_radius": radius, "negative_radius": 2 * radius}
+    name = f"paper {loss}" + (f", radius {radius}" if radius else "") + (", F² measured" if scale == "measure" else "")
+    return Candidate(name, {"loss": loss, "learning_rate": 3e-5, "feature_scale_squared": scale, **radii}, True, TWO)
 
 
 def _laptop(name: str, **changes: Any) -> Candidate:
@@ -139,7 +146,7 @@ STUDIES: Mapping[str, Sequence[Candidate]] = {
         _paper("lazy-quadruplet+distance", 3e-5),
     ),
     "choose-more": (
-        Candidate("resnet last", LAST, seeds=(0, 1)),
+        Candidate("resnet last", LAST, seeds=SEEDS),
         Candidate("resnet last, rate 2e-4", {**LAST, "learning_rate": 2e-4}),
         Candidate("resnet last, distillation 5", {**LAST, "distillation": 5}),
         Candidate("resnet last, 1024", {**LAST, "dimensions": 1024}),
@@ -151,18 +158,23 @@ STUDIES: Mapping[str, Sequence[Candidate]] = {
         _paper("triplet+huber", 3e-5, sets=TWO),
         _paper("huber", 3e-5, sets=TWO),
         Candidate("resnet off-the-shelf, 1024", {"iterations": 0, **RESNET, "dimensions": 1024}),
-        # not trained yet
         replace(SHELF_RESNET, seeds=SEEDS),
         Candidate("resnet last, distillation 50, rate 2e-4", {**LAST, "distillation": 50, "learning_rate": 2e-4}),
-        Candidate("resnet last, radius 50", {**LAST, "positive_radius": 50, "negative_radius": 100}, sets=TWO),
-        Candidate("resnet last, distance alone, radius 100", {**LAST, **FAR, "loss": "distance"}, sets=TWO),
         Candidate("resnet last, float32", {**LAST, "precision": "float32"}, sets=("nordland",)),
+    ),
+    # How far metres reach. A larger positive radius changes what counts as found: only correlations compare.
+    "choose-reach": (
+        *(_far(loss, radius) for radius in (None, 50, 100) for loss in ("lazy-quadruplet", "lazy-quadruplet+distance")),
+        _far("lazy-quadruplet+distance", None, "measure"),
+        _far("lazy-quadruplet+distance", 50, "measure"),
+        _far("distance", 100),
+        Candidate("resnet last", LAST, sets=TWO),
+        Candidate("resnet last, radius 50", {**LAST, "positive_radius": 50, "negative_radius": 100}, sets=TWO),
     ),
     "test": (
         replace(SHELF, seeds=SEEDS, sets=ALL),
         replace(SHELF_RESNET, seeds=SEEDS, sets=ALL),
         Candidate("distillation 20", DISTIL, seeds=SEEDS, sets=("gardens", "racetrack", "nordland", "street-v1")),
-        # not trained yet
         Candidate("resnet last", LAST, seeds=SEEDS, sets=ALL),
         Candidate("resnet last, 1024", {**LAST, "dimensions": 1024}, seeds=SEEDS, sets=ALL),
         Candidate("laptop resnet", LAPTOP_RESNET, sets=ALL),
@@ -388,8 +400,44 @@ def summary(given: argparse.Namespace) -> None:
     print(f"{len(rows)} models: {file}")
 
 
+# Kinds of candidates in the figure: label, color, and whether a candidate belongs to it. The first that fits counts.
+KINDS: Sequence[tuple[str, str, Any]] = (
+    ("off the shelf", "black", lambda name: "off-the-shelf" in name),
+    ("the paper's rows", "#e69f00", lambda name: name.startswith("paper")),
+    ("preset of the second study", "#d55e00", lambda name: name.endswith("second study")),
+    ("ResNet-50", "#009e73", lambda name: "resnet" in name),
+    ("VGG-16", "#0072b2", lambda name: True),
+)
+CIRCLED = "resnet last"  # what `mappable train` does without a preset
+
+
+def figure(given: argparse.Namespace) -> None:
+    """Draw percent found at home against the mean over the other sets, one panel per home."""
+    import matplotlib.pyplot as plt
+
+    rows = json.loads(given.rows.read_text("utf-8"))
+    homes = [home for home in ALL if any(row["home set"] == home for row in rows)]
+    drawn, axes = plt.subplots(1, len(homes), figsize=(4.6 * len(homes), 4.2), squeeze=False, layout="constrained")
+    for home, axis in zip(homes, axes[0], strict=True):
+        for name in dict.fromkeys(row["candidate"] for row in rows if row["home set"] == home):
+            own = [row for row in rows if (row["home set"], row["candidate"]) == (home, name)]
+            away = [np.mean([percent for other, percent in row["away"].items() if other in ALL]) for row in own]
+            at = float(np.mean(away)), float(np.mean([row["home"] for row in own]))
+            label, color, _ = next(kind for kind in KINDS if kind[2](name))
+            marker = "^" if name.startswith("laptop") else "o"
+            axis.plot(*at, marker, color=color, label=label, markersize=8 if "off-the-shelf" in name else 6)
+            if name == CIRCLED:
+                axis.plot(*at, "o", color="black", fillstyle="none", markersize=14)
+        axis.set(title=f"trained on {home}", xlabel="found on the four other sets [%]", ylabel="found at home [%]")
+        axis.grid(alpha=0.3)
+    labels = {text: line for axis in axes[0] for line, text in zip(*axis.get_legend_handles_labels(), strict=True)}
+    found = [(label, labels[label]) for label, _, _ in KINDS if label in labels]
+    drawn.legend([line for _, line in found], [label for label, _ in found], loc="outside lower center", ncols=5)
+    drawn.savefig(given.out, dpi=110)
+
+
 def main() -> None:
-    """Run one of the three commands."""
+    """Run one of the four commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("prepare")
@@ -414,6 +462,10 @@ def main() -> None:
     one.add_argument("work", type=Path)
     one.add_argument("study", choices=STUDIES)
     one.set_defaults(do=summary)
+    one = commands.add_parser("figure")
+    one.add_argument("rows", type=Path, help="file of `summary`")
+    one.add_argument("out", type=Path)
+    one.set_defaults(do=figure)
     given = parser.parse_args()
     given.do(given)
 
