@@ -6,6 +6,8 @@ BENCHMARKS := $(filter-out $(STUDIES),$(wildcard benchmarks/*.py))
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --no-deps --require-hashes --requirement
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
+# Tests start many processes. Without bytecode on disk, each one compiles all modules that it loads.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo quick test test-long test-trust test-cluster bench docs sbom audit clean
 
