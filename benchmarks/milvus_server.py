@@ -11,7 +11,7 @@ START = """
 import os, socket, sys
 from milvus import MilvusServer, MilvusServerConfig
 
-def bind(self, port):  # as the wrapper does, but a port is free again at once after a kill
+def bind(self, port):  # unlike the wrapper's, it accepts a port right after a kill
     try:
         return socket.create_server(("127.0.0.1", port))
     except OSError:

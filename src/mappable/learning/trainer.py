@@ -100,8 +100,8 @@ def train(
         at = checkpoint.iteration if checkpoint else 0
         if not group.agrees(f"{fingerprint} {at} {finished is not None}", chosen):
             raise BadInputError(
-                f"process {group.rank} found other images or another checkpoint than process 0, or they differ in "
-                "another process; every machine needs the same PLACES and OUT under the same paths"
+                "processes found different images or checkpoints; every machine needs the same PLACES and OUT under "
+                "the same paths"
             )
         if finished is not None:
             group.wait()
