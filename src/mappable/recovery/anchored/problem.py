@@ -25,6 +25,7 @@ FOLLOWING = 3  # lag in order up to which the share of missing ranges is measure
 STILL = 1e-3  # of the longest range: shortest step that a camera is assumed to make
 LEAST_MISSING = 0.02  # smallest share of missing ranges between close points
 WEAK = 0.3  # vagueness above which ranges say less than the order of images does
+HELD = 1e12  # inverse variance of a fixed point: all that is estimated rests on it
 UNTURNED = 1e-6  # inverse variance of an orientation that nothing determines, in radians
 USUAL_LONGEST = 0.98  # quantile of the ranges that counts as the longest range, so that outliers do not count
 
@@ -213,7 +214,7 @@ class Problem:
         if self.relative is not None:
             self._add_motions(self.relative, diagonal, coupling, right)
         if len(self.fixed):
-            diagonal[self.fixed], right[self.fixed] = np.eye(d), 0.0
+            diagonal[self.fixed], right[self.fixed] = HELD * np.eye(d), 0.0
             coupling[np.isin(self.pair_ends[0], self.fixed) | np.isin(self.pair_ends[1], self.fixed)] = 0.0
         return diagonal, coupling, right
 
