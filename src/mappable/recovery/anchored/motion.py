@@ -12,6 +12,7 @@ The user does not give these numbers. They are drawn together with the positions
 the ranges: a turn has a radius of about the longest range.
 """
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,12 +123,8 @@ class Motion:
         c, *lengths = self.measure(positions)
         self._draw_pace(lengths[0][self.inside], lengths[1][self.inside], rng)
         k = c.shape[1] - 1  # number of directions in which a path can turn
-        before = np.concatenate([np.zeros((1, c.shape[1])), c[:-1]])
-        before[1:][~self.inside[:-1]] = 0.0
-        as_straight = -0.5 * np.square(c / self.straight).sum(1) - k * np.log(self.straight)
-        as_turn = -0.5 * np.square((c - self.likeness * before) / self.turning).sum(1) - k * np.log(self.turning)
-        ratios = np.where(self.inside, as_turn - as_straight, 0.0)
-        turns = _draw_turns(ratios, self.begin, self.end, rng)
+        before, as_straight, as_turn = self._likelihoods(c)
+        turns = _draw_turns(as_turn - as_straight, self.begin, self.end, rng)
         straight, turn = self.inside & ~turns, self.inside & turns
         self.straight = _draw_spread(
             np.square(c[straight]).sum(), k * straight.sum(), self.usual_straight, STRAIGHT_COUNT, rng
@@ -144,6 +141,40 @@ class Motion:
         self.alike = np.where(turn, self.likeness, 0.0)
         self.alike[0] = 0.0
         self.alike[1:][~self.inside[:-1]] = 0.0
+
+    def _likelihoods(self, c: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the curvature before each curvature (t, k), and log likelihoods (t,) on a straight and in a turn."""
+        before = np.concatenate([np.zeros((1, c.shape[1])), c[:-1]])
+        before[1:][~self.inside[:-1]] = 0.0
+        off = [(c, self.straight), (c - self.likeness * before, self.turning)]
+        logs = [-0.5 * np.square(one / spread).sum(1) - (c.shape[1] - 1) * np.log(spread) for one, spread in off]
+        return before, *(np.where(self.inside, one, 0.0) for one in logs)
+
+    def expect(self) -> Floats:
+        """Weigh curvatures by their chances to be in a turn, and return costs (t,) summed over straight and turning.
+
+        Unlike `relax`, this gives a sharp turn the cost that draws give it.
+        """
+        prior = copy(self)
+        prior.reset()
+        _, straight, turn = prior._likelihoods(self.curvature)
+        costs = np.where(self.inside, 0.5 * np.square(self.news / self.uneven), 0.0)
+        chances, expected, chance = np.zeros(len(turn)), np.zeros(len(turn)), prior.begin / (prior.begin + prior.end)
+        for at in range(len(turn)):
+            expected[at] = chance
+            both = float(np.logaddexp(np.log(chance) + turn[at], np.log1p(-chance) + straight[at]))
+            costs[at] -= both
+            chances[at] = np.clip(chance * np.exp(turn[at] - both), 1e-9, 1 - 1e-9)
+            chance = chances[at] * (1 - prior.end) + (1 - chances[at]) * prior.begin
+        for at in range(len(turn) - 2, -1, -1):
+            stays, begins = chances[at + 1] / expected[at + 1], (1 - chances[at + 1]) / (1 - expected[at + 1])
+            chances[at] *= (1 - prior.end) * stays + prior.end * begins
+        turning = chances / prior.turning**2
+        self.precision = np.where(self.inside, turning + (1 - chances) / prior.straight**2, 0.0)
+        self.alike = np.where(self.inside, prior.likeness * turning / np.maximum(self.precision, 1e-300), 0.0)
+        self.alike[0] = 0.0
+        self.alike[1:][~self.inside[:-1]] = 0.0
+        return costs
 
     def _draw_pace(self, before: Floats, behind: Floats, rng: np.random.Generator) -> None:
         """Draw `pace`, `steady` and `uneven`, given the lengths of steps and of the steps after them."""

@@ -39,7 +39,7 @@ from mappable.recovery.unanchored.filtering import common_neighbor_filter
 
 CHAINS, SWEEPS = 10, 100  # number of Markov chains, and draws per chain
 # Maps with more points than this have fewer chains, and fewer draws per chain: their time grows with points * draws.
-MANY, MANY_CHAINS, MANY_DRAWS, LEAST_SWEEPS = 1_000, 4, 5e5, 25
+MANY, MANY_CHAINS, MANY_DRAWS, LEAST_SWEEPS = 1_000, 2, 5e5, 50
 FITTING = 0.97  # share of ranges that fit, above which no other start is tried for many points
 TRIED = 8  # rounds of the fit of each start; the best is then fitted to the end
 GAUGE = 1e-6  # metres: sigma of the first point of a map without known positions
@@ -344,7 +344,7 @@ def _sampled(
     starts = [draw_sides(refined.state, sides, rng) for _ in range(chains)]
     shown = track(starts, "sampling maps that fit", len(starts)) if progress else starts
     drawn = sample(problem, shown, rng, sweeps=usual if sweeps is None else sweeps)
-    return replace(drawn, covariances=drawn.covariances + guess_spread(problem, drawn.positions, rng))
+    return replace(drawn, covariances=drawn.covariances + guess_spread(problem, drawn.positions, sides, rng))
 
 
 def _effort(count: int) -> tuple[int, int]:
