@@ -223,9 +223,7 @@ def side(seeds: int, odometries: tuple[str, ...] = ODOMETRIES) -> None:
     print(f"| odometry | noise | known | false, % | {head} | start, m |")
     print("|---" * (5 + 3 * (len(names) - 1)) + "|")
     cases = [("mid", *rest) for rest in product(odometries, (0, 3, 10, 20), (0.0, 0.1))]
-    cases += [
-        ("learned", odometry, known, 0.0) for odometry, known in product(odometries, (0, 3, 10))
-    ]
+    cases += [("learned", odometry, known, 0.0) for odometry, known in product(odometries, (0, 3, 10))]
     for noise, odometry, known, false in cases:
         kind: Kind = "loop" if known == 0 else "open"
         rows: dict[str, list[tuple[float, float, float]]] = {name: [] for name in names}

@@ -137,10 +137,7 @@ class Motion:
         begins, ends = (turns[1:] & ~turns[:-1]).sum(), (~turns[1:] & turns[:-1]).sum()
         self.begin = _draw_rate(begins, straight.sum(), self.usual_begin, rng)
         self.end = _draw_rate(ends, turn.sum(), self.usual_end, rng)
-        self.precision = np.where(self.inside, np.where(turns, self.turning, self.straight) ** -2.0, 0.0)
-        self.alike = np.where(turn, self.likeness, 0.0)
-        self.alike[0] = 0.0
-        self.alike[1:][~self.inside[:-1]] = 0.0
+        self._weigh(np.where(turns, self.turning, self.straight) ** -2.0, np.where(turn, self.likeness, 0.0))
 
     def _likelihoods(self, c: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the curvature before each curvature (t, k), and log likelihoods (t,) on a straight and in a turn."""
@@ -148,7 +145,8 @@ class Motion:
         before[1:][~self.inside[:-1]] = 0.0
         off = [(c, self.straight), (c - self.likeness * before, self.turning)]
         logs = [-0.5 * np.square(one / spread).sum(1) - (c.shape[1] - 1) * np.log(spread) for one, spread in off]
-        return before, *(np.where(self.inside, one, 0.0) for one in logs)
+        straight, turn = (np.where(self.inside, one, 0.0) for one in logs)
+        return before, straight, turn
 
     def expect(self) -> Floats:
         """Weigh curvatures by their chances to be in a turn, and return costs (t,) summed over straight and turning.
@@ -158,23 +156,21 @@ class Motion:
         prior = copy(self)
         prior.reset()
         _, straight, turn = prior._likelihoods(self.curvature)
-        costs = np.where(self.inside, 0.5 * np.square(self.news / self.uneven), 0.0)
-        chances, expected, chance = np.zeros(len(turn)), np.zeros(len(turn)), prior.begin / (prior.begin + prior.end)
-        for at in range(len(turn)):
-            expected[at] = chance
-            both = float(np.logaddexp(np.log(chance) + turn[at], np.log1p(-chance) + straight[at]))
-            costs[at] -= both
-            chances[at] = np.clip(chance * np.exp(turn[at] - both), 1e-9, 1 - 1e-9)
-            chance = chances[at] * (1 - prior.end) + (1 - chances[at]) * prior.begin
-        for at in range(len(turn) - 2, -1, -1):
-            stays, begins = chances[at + 1] / expected[at + 1], (1 - chances[at + 1]) / (1 - expected[at + 1])
-            chances[at] *= (1 - prior.end) * stays + prior.end * begins
-        turning = chances / prior.turning**2
-        self.precision = np.where(self.inside, turning + (1 - chances) / prior.straight**2, 0.0)
-        self.alike = np.where(self.inside, prior.likeness * turning / np.maximum(self.precision, 1e-300), 0.0)
+        chances, both = _filter_turns(turn - straight, prior.begin, prior.end)
+        for at in range(len(chances) - 2, -1, -1):
+            as_turn, as_straight = (_given_later(chances[at], later, prior.begin, prior.end) for later in (True, False))
+            chances[at] = chances[at + 1] * as_turn + (1 - chances[at + 1]) * as_straight
+        turning = np.array(chances) / prior.turning**2
+        precision = turning + (1 - np.array(chances)) / prior.straight**2
+        self._weigh(precision, prior.likeness * turning / precision)
+        even = np.where(self.inside, 0.5 * np.square(self.news / self.uneven), 0.0)
+        costs: Floats = even - straight - np.log(both)
+        return costs
+
+    def _weigh(self, precision: Floats, alike: Floats) -> None:
+        self.precision, self.alike = (np.where(self.inside, some, 0.0) for some in (precision, alike))
         self.alike[0] = 0.0
         self.alike[1:][~self.inside[:-1]] = 0.0
-        return costs
 
     def _draw_pace(self, before: Floats, behind: Floats, rng: np.random.Generator) -> None:
         """Draw `pace`, `steady` and `uneven`, given the lengths of steps and of the steps after them."""
@@ -235,22 +231,35 @@ class Motion:
         return gradient, bands
 
 
-def _draw_turns(ratios: Floats, begin: float, end: float, rng: np.random.Generator) -> Bools:
-    """Draw states of a two-state Markov chain from log likelihood ratios (t,): forward filter, backward sampling."""
-    odds = np.exp(np.clip(ratios, -200, 200)).tolist()
+def _filter_turns(ratios: Floats, begin: float, end: float) -> tuple[list[float], list[float]]:
+    """Return chances (t,) of a turn in a two-state Markov chain, given log likelihood ratios up to there.
+
+    Also return the likelihoods (t,) of each, relative to straight.
+    """
     chances: list[float] = []
+    both: list[float] = []
     chance = begin / (begin + end)
-    for odd in odds:
-        chance = chance * odd / (chance * odd + 1 - chance)
+    for odd in np.exp(np.clip(ratios, -200, 200)).tolist():
+        both.append(chance * odd + 1 - chance)
+        chance = chance * odd / both[-1]
         chances.append(chance)
         chance = chance * (1 - end) + (1 - chance) * begin
-    turns = np.zeros(len(odds), dtype=bool)
+    return chances, both
+
+
+def _given_later(chance: float, later: bool, begin: float, end: float) -> float:
+    """Return the chance of a turn, given whether the next point is in a turn."""
+    yes, no = (1 - end, begin) if later else (end, 1 - begin)
+    return chance * yes / (chance * yes + (1 - chance) * no)
+
+
+def _draw_turns(ratios: Floats, begin: float, end: float, rng: np.random.Generator) -> Bools:
+    """Draw states of a two-state Markov chain from log likelihood ratios (t,): forward filter, backward sampling."""
+    chances, _ = _filter_turns(ratios, begin, end)
+    turns = np.zeros(len(chances), dtype=bool)
     later: bool | None = None
-    for number, dice in zip(reversed(range(len(odds))), rng.random(len(odds)).tolist(), strict=True):
-        chance = chances[number]
-        if later is not None:
-            yes, no = (1 - end, begin) if later else (end, 1 - begin)
-            chance = chance * yes / (chance * yes + (1 - chance) * no)
+    for number, dice in zip(reversed(range(len(chances))), rng.random(len(chances)).tolist(), strict=True):
+        chance = chances[number] if later is None else _given_later(chances[number], later, begin, end)
         turns[number] = later = dice < chance
     return turns
 

@@ -31,8 +31,8 @@ BRIDGES, DRAWS, ARRIVING = 12, 3000, 1.15  # ways of a long path, drives drawn f
 ENSEMBLE, WRONG = 40, 0.75  # random drives that stand for a wrong guess, and its probability
 BETWEEN, LASTING = 9.0, 1.5  # longest ranges: metres between turns, and length of a turn; as in motion.py
 SEARCHES, BETTER = 5, 2.0  # rounds of the search, and decrease of the cost above which another way is taken
-# For ways that the fit leaves: rounds, excess cost above which they are impossible, and the factor as above. Chosen after
-# route 23 of benchmarks/anchored.py was seen, on it and on routes 300 to 304.
+# For ways that the fit leaves: rounds, excess cost above which they are impossible, and the factor as above. Chosen
+# after route 23 of benchmarks/anchored.py was seen, on it and on routes 300 to 304.
 TRIALS, UNSETTLED, SHARP_MODEL = 10, 25.0, 8.0
 STRETCHED = 1.7  # largest factor by which a way is scaled to arrive
 
