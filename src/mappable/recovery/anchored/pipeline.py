@@ -21,7 +21,7 @@ from mappable.recovery.anchored.problem import WEAK, Problem, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.relative import Relative, covered, reckon
 from mappable.recovery.anchored.sides import Side, best_sides, draw_sides, guess_spread
-from mappable.recovery.anchored.starts import between_anchors, drawn_from, grown
+from mappable.recovery.anchored.starts import between_anchors, between_by_shape, drawn_from, grown
 from mappable.recovery.hints import Anchors, Motions, Odometry, Turns, among
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -31,6 +31,7 @@ CHAINS, SWEEPS = 10, 100  # number of Markov chains, and draws per chain
 # Maps with more points than this have fewer chains, and fewer draws per chain: their time grows with points * draws.
 MANY, MANY_CHAINS, MANY_DRAWS, LEAST_SWEEPS = 1_000, 2, 5e5, 50
 FITTING = 0.97  # share of ranges that fit, above which no other start is tried for many points
+STRAINED = 6.0  # sigmas: distance from a known position above which another start is tried for many points
 TRIED = 8  # rounds of the fit of each start; the best is then fitted to the end
 GAUGE = 1e-6  # metres: sigma of the first point of a map without known positions
 
@@ -181,7 +182,10 @@ class _Solver:
         if self.motions is not None:
             return self._guided(self.motions, seed, sweeps, progress)
         between, drawn = self._between(seed, self.drives), drawn_from(self.ranges, self.anchors, seed)
-        problem, refined = self._best([between, *drawn[:1]]) if self.drives else (None, None)
+        starts = [between, *drawn[:1]]
+        if drawn and self.ranges.count > MANY and between.shape[1] == 2:
+            starts.insert(0, between_by_shape(between, drawn[0], self.anchors, self.drives))
+        problem, refined = self._best(starts) if self.drives else (None, None)
         if problem is None or refined is None or problem.motion is None:
             refined, folds, doubtful = self._placed([between, *drawn], seed, rng)
             return _Solution(refined, refined.noise * self.vagueness > WEAK, folds=folds, doubtful=doubtful)
@@ -286,7 +290,8 @@ class _Solver:
             problem = self._problem(start)
             refined = fit(problem, problem.state, rounds=TRIED)
             found.append((float(problem.costs().sum()), problem, refined))
-            if problem.count > MANY and refined.noise <= DOUBTFUL and (refined.true > 0.5).mean() > FITTING:
+            fits = refined.noise <= DOUBTFUL and (refined.true > 0.5).mean() > FITTING
+            if problem.count > MANY and fits and problem.strain() < STRAINED:
                 break
         _, problem, refined = min(found, key=lambda one: one[0])
         return problem, fit(problem, refined.state, rounds=25 if problem.count <= MANY else TRIED)

@@ -117,6 +117,11 @@ class Problem:
         shifts: Floats = state[self.ranges.i, -1] + state[self.ranges.j, -1]
         return shifts
 
+    def strain(self) -> float:
+        """Return the largest distance of a point from its known position, in sigmas."""
+        off = np.linalg.norm(self.positions[self.known.points] - self.known.positions, axis=1)
+        return float((off / self.known.sigma).max())
+
     def twin(self) -> "Problem":
         """Copy the problem, to try another state without changing this one."""
         twin = copy(self)

@@ -22,6 +22,7 @@ from mappable.recovery.unanchored.mds import landmark_geodesic_mds
 from mappable.recovery.unanchored.smacof import sparse_smacof
 
 ASIDE = 0.1  # of the longest range: random offset from the mean of its neighbors at which a point starts
+STRETCHED = 1.5  # largest factor by which the shape of a path is scaled to its known ends
 GROWN = 2  # maps that are grown, each from a known point; chosen on four folded paths (docs/recover-studies.md)
 
 
@@ -68,6 +69,22 @@ def drawn_from(ranges: Ranges, known: Anchors, seed: int) -> list[Floats]:
     raised = raised - raised.mean(0)
     flat = sparse_smacof(ranges, raised @ np.linalg.svd(raised, full_matrices=False)[2][:k].T).points
     return [_moved_to(known, some) for some in (drawn, flat)]
+
+
+def between_by_shape(start: Floats, drawn: Floats, known: Anchors, drives: list[Ints]) -> Floats:
+    """Replace the bows of a start (n, 2) by the shapes that a map of the ranges has there, moved to the known ends.
+
+    All drives along a street then turn to the same side, as their ranges to each other demand.
+    """
+    shaped, line = start.copy(), drawn @ np.array([1, 1j])
+    for drive in drives:
+        for begin, end in pairwise(np.flatnonzero(np.isin(drive, known.points)).tolist()):
+            part, ends = line[drive[begin : end + 1]], start[drive[[begin, end]]] @ np.array([1, 1j])
+            factor = (ends[1] - ends[0]) / (part[-1] - part[0]) if part[-1] != part[0] else 0.0
+            if 1 / STRETCHED < abs(factor) < STRETCHED:
+                moved = ends[0] + factor * (part - part[0])
+                shaped[drive[begin : end + 1]] = np.stack([moved.real, moved.imag], 1)
+    return shaped
 
 
 def grown(ranges: Ranges, known: Anchors) -> Iterator[Floats]:
