@@ -304,7 +304,7 @@ def _sampled(
     chains, usual = _effort(problem.count)
     if any(side.guessed for side in sides):  # many ways need many chains
         chains, usual = 2 * chains, max(LEAST_SWEEPS, usual // 2)
-    starts = [draw_sides(refined.state, sides, rng) for _ in range(chains)]
+    starts = draw_sides(refined.state, sides, chains, rng)
     shown = track(starts, "sampling maps that fit", len(starts)) if progress else starts
     drawn = sample(problem, shown, rng, sweeps=usual if sweeps is None else sweeps)
     return replace(drawn, covariances=drawn.covariances + guess_spread(problem, drawn.positions, sides, rng))
