@@ -290,8 +290,8 @@ class _Solver:
             problem = self._problem(start)
             refined = fit(problem, problem.state, rounds=TRIED)
             found.append((float(problem.costs().sum()), problem, refined))
-            fits = refined.noise <= DOUBTFUL and (refined.true > 0.5).mean() > FITTING
-            if problem.count > MANY and fits and problem.strain() < STRAINED:
+            fits = problem.count > MANY and refined.noise <= DOUBTFUL and problem.strain() < STRAINED
+            if fits and (refined.true > 0.5).mean() > FITTING:
                 break
         _, problem, refined = min(found, key=lambda one: one[0])
         return problem, fit(problem, refined.state, rounds=25 if problem.count <= MANY else TRIED)
