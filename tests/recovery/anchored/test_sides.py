@@ -75,12 +75,12 @@ def test_sides_are_drawn_by_their_chances_and_apart_from_each_other() -> None:
     two = Side(np.array([3, 4, 5]), np.full((3, 3), 2.0), 0.0)  # 1 in 2
     rng, draws = np.random.default_rng(0), 3000
     found = np.zeros((2, 2))
-    for _ in range(draws):
-        drawn = draw_sides(state, [one, two], rng)
+    for drawn in draw_sides(state, [one, two], draws, rng):
         found[int(drawn[1, 0] == 1.0), int(drawn[4, 0] == 2.0)] += 1 / draws
     expected = np.outer([0.75, 0.25], [0.5, 0.5])
     assert (np.abs(found - expected) < 4.5 * np.sqrt(expected * (1 - expected) / draws)).all()
     assert not state.any()
+    assert found[1].sum() == pytest.approx(0.25, abs=1 / draws)  # as often as its probability
 
 
 def test_each_turn_of_a_path_can_go_to_the_other_side() -> None:

@@ -290,8 +290,8 @@ class _Solver:
             problem = self._problem(start)
             refined = fit(problem, problem.state, rounds=TRIED)
             found.append((float(problem.costs().sum()), problem, refined))
-            fits = refined.noise <= DOUBTFUL and (refined.true > 0.5).mean() > FITTING
-            if problem.count > MANY and fits and problem.strain() < STRAINED:
+            fits = problem.count > MANY and refined.noise <= DOUBTFUL and problem.strain() < STRAINED
+            if fits and (refined.true > 0.5).mean() > FITTING:
                 break
         _, problem, refined = min(found, key=lambda one: one[0])
         return problem, fit(problem, refined.state, rounds=25 if problem.count <= MANY else TRIED)
@@ -304,7 +304,7 @@ def _sampled(
     chains, usual = _effort(problem.count)
     if any(side.guessed for side in sides):  # many ways need many chains
         chains, usual = 2 * chains, max(LEAST_SWEEPS, usual // 2)
-    starts = [draw_sides(refined.state, sides, rng) for _ in range(chains)]
+    starts = draw_sides(refined.state, sides, chains, rng)
     shown = track(starts, "sampling maps that fit", len(starts)) if progress else starts
     drawn = sample(problem, shown, rng, sweeps=usual if sweeps is None else sweeps)
     return replace(drawn, covariances=drawn.covariances + guess_spread(problem, drawn.positions, sides, rng))

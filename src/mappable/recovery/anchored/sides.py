@@ -153,14 +153,15 @@ def _with_turns(problem: Problem, state: Floats) -> tuple[Floats, Floats]:
     return state, total
 
 
-def draw_sides(state: Floats, sides: list[Side], rng: np.random.Generator) -> Floats:
-    """Return the state with each gap on one of its ways, drawn by their probabilities."""
-    drawn = state.copy()
+def draw_sides(state: Floats, sides: list[Side], count: int, rng: np.random.Generator) -> list[Floats]:
+    """Return `count` states with each gap on one of its ways: as often as the probability of the way, to within one."""
+    drawn = [state.copy() for _ in range(count)]
     for ways in by_gap([one for one in sides if not one.sharp]):
-        odds = np.array([1.0, *(one.odds for one in ways)])
-        chosen = int(rng.choice(len(odds), p=odds / odds.sum()))
-        if chosen:
-            drawn[ways[chosen - 1].points] = ways[chosen - 1].state
+        odds = np.cumsum([1.0, *(one.odds for one in ways)])
+        dice = (rng.permutation(count) + rng.random()) / count
+        for one, chosen in zip(drawn, np.searchsorted(odds / odds[-1], dice, "right").tolist(), strict=True):
+            if chosen:
+                one[ways[chosen - 1].points] = ways[chosen - 1].state
     return drawn
 
 
