@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -145,6 +144,7 @@ def rewrite() -> Callable[[Path, dict[str, Any]], None]:
 @pytest.fixture
 def full_disk() -> Callable[[int], AbstractContextManager[None]]:
     """In this context no file can be longer than this many bytes; writing more fails as on a full disk."""
+    resource = pytest.importorskip("resource", reason="Windows cannot limit the length of files")
 
     @contextmanager
     def limited(room: int) -> Iterator[None]:
