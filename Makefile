@@ -1,11 +1,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Studies that take minutes or hours or need a server, and shared modules, are not part of `make bench`.
-STUDIES := $(addprefix benchmarks/,cluster.py fit_learned_noise.py learned_noise.py recovery_study.py simulated_ranges.py)
+STUDIES := $(addprefix benchmarks/,cluster.py fit_learned_noise.py learned_noise.py milvus_server.py recovery_study.py simulated_ranges.py)
 BENCHMARKS := $(filter-out $(STUDIES),$(wildcard benchmarks/*.py))
+CLUSTER_TESTS := $(addprefix tests/,features/test_on_ray.py learning/test_torchrun.py maps/test_milvus.py service/test_replicas.py)
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --no-deps --require-hashes --requirement
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
+# Tests start many processes. Without bytecode on disk, each one compiles all modules that it loads.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo quick test test-long test-trust test-cluster bench docs sbom audit release clean
 
@@ -15,7 +18,7 @@ help:
 	@echo "make test       set up (3 minutes on 2 cores), check style, types and imports, and run the tests (7 minutes)"
 	@echo "make test-long  run the long tests: documented commands at full length, an installed wheel; half an hour on 2 cores"
 	@echo "make test-trust kill, damage, fuzz, fill disks and soak, part of test-long; an hour or more, see docs/trust.md"
-	@echo "make test-cluster  run the tests that start a Milvus server and a Ray cluster; under 10 minutes on 2 cores"
+	@echo "make test-cluster  run the tests with a Milvus server, a Ray cluster, torchrun and nginx; under 10 minutes on 2 cores"
 	@echo "make bench      run the benchmarks, each next to the usual alternative"
 	@echo "make docs       build the documentation into ./site"
 	@echo "make sbom       write the bill of materials (CycloneDX) of the environment to sbom.json"
@@ -45,7 +48,7 @@ test-trust: .venv/trusting
 	$(BIN)/python scripts/trust --out trust
 
 test-cluster: .venv/clustered
-	$(BIN)/pytest -m cluster tests/maps/test_milvus.py tests/features/test_on_ray.py
+	$(BIN)/pytest -m cluster $(CLUSTER_TESTS)
 
 bench: .venv/developing
 	@for benchmark in $(BENCHMARKS); do echo "== $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
@@ -90,6 +93,7 @@ clean:
 	@touch $@
 
 .venv/clustered: .venv/developing requirements-cluster.lock
+	scripts/system-packages $(PYTHON) balancer
 	$(LOCKED) requirements-cluster.lock
 	@touch $@
 

@@ -1,14 +1,18 @@
-"""Milvus compared with exact search, and embedding through Ray compared with the plain loop, on one machine.
+"""One machine as a cluster: Milvus next to exact search, Ray next to the plain loop, and training with two processes.
 
-    python benchmarks/cluster.py milvus http://127.0.0.1:19530 10000 100000    # numbers of landmarks
-    python benchmarks/cluster.py ray                                           # 2,000 images at 64x48
+    python benchmarks/cluster.py milvus 10000 100000    # numbers of landmarks; --data keeps the server's files
+    python benchmarks/cluster.py ray                    # 2,000 images at 64x48
+    python benchmarks/cluster.py train                  # one process with one and two threads, then two processes
 
 It needs the packages of `make test-cluster`. The descriptors are those of benchmarks/search.py, with 512 numbers. The
-encoder is VGG-16 with random weights, and the images are random JPEG files.
+encoder is VGG-16 with random weights, and the images are random.
 """
 
 import argparse
+import json
 import os
+import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -23,16 +27,33 @@ from mappable.maps.approximate import WORTHWHILE, Approximate
 from mappable.maps.exact import Exact
 from mappable.maps.milvus import Milvus
 from mappable.maps.store import Store
+from mappable.places.files import save_places
 from mappable.places.frames import Frame
+from mappable.places.packing import pack_images
 from mappable.places.table import Places
+from milvus_server import Server
 from search import BATCH, World, ours, taking_turns
 
 DIMENSIONS, NEAREST = 512, 10
 SIZE, DECODED, IMAGES = (64, 48), (640, 480), 2000
+TRAINED = 200  # images
+TRAINING = (
+    *("weights=random", "anchors=4", "positives=2", "negatives=2", "hard_negatives=1", "iterations=40"),
+    *("positive_radius=5", "negative_radius=12", "yaw_limit=none", "cache_every=20", "cache_size=100"),
+    *("monitor_queries=0", "feature_scale_squared=1", "init_images=20", "precision=float32"),
+)
 
 
-def compare_milvus(uri: str, counts: list[int]) -> None:
-    """Print a row per number of landmarks and peer."""
+def compare_milvus(folder: Path, counts: list[int]) -> None:
+    """Start a server with its data in `folder`. Print a row per number of landmarks and peer."""
+    server = Server(folder)
+    try:
+        _compare_milvus(server, counts)
+    finally:
+        server.kill()
+
+
+def _compare_milvus(server: Server, counts: list[int]) -> None:
     print(f"{os.cpu_count()} CPU cores; {DIMENSIONS} numbers, {NEAREST} nearest; milliseconds per call")
     for count in counts:
         world = World(count, DIMENSIONS)
@@ -40,11 +61,11 @@ def compare_milvus(uri: str, counts: list[int]) -> None:
         peers: dict[str, Store] = {}
         begun = time.perf_counter()
         ids = np.array([f"place {row}" for row in range(count)], dtype=np.dtypes.StringDType())
-        peers["Milvus"] = Milvus.load(uri, ids, exact)
+        peers["Milvus"] = Milvus.load(server.uri, ids, exact)
         loaded = time.perf_counter() - begun
         if count > WORTHWHILE:
             peers["our index"] = Approximate.build(exact)
-        print(f"{count:,} landmarks loaded into Milvus in {loaded:.1f} s")
+        print(f"{count:,} landmarks loaded into Milvus in {loaded:.1f} s; {server.megabytes():,.0f} MB", flush=True)
         for name, peer in peers.items():
             same = (
                 exact.nearest(world.queries, NEAREST)[0][:, :, None] == peer.nearest(world.queries, NEAREST)[0][:, None]
@@ -91,6 +112,31 @@ def compare_ray() -> None:
         print(f"largest difference from the plain loop: {np.abs(_read(files, alone.shape) - alone).max():.1e}")
 
 
+def compare_training() -> None:
+    """Print images per second of training all layers, for numbers of processes and threads."""
+    with TemporaryDirectory() as name:
+        folder, random = Path(name), np.random.default_rng(0)
+        pixels = random.integers(0, 256, (TRAINED, SIZE[1], SIZE[0], 3), dtype=np.uint8)
+        for number, image in enumerate(pixels):
+            Image.fromarray(image).save(folder / f"{number}.png")
+        x = np.arange(TRAINED, dtype=float)
+        paths = [f"{number}.png" for number in range(TRAINED)]
+        places = Places(path=paths, x=x, y=0 * x, frames=Frame("map"), root=folder)
+        save_places(places, folder / "places.parquet")
+        pack_images(places, folder, size=SIZE)
+        for processes, threads in ((1, 1), (1, 2), (2, 1)) * 2:
+            out = folder / f"{processes} {threads} {time.time()}"
+            command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+            command += [str(processes), "-m", "mappable", "train", str(folder), str(out), "--preset", "street"]
+            for setting in (*TRAINING, f"size={SIZE[0]}x{SIZE[1]}"):
+                command += ["--set", setting]
+            environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+            subprocess.run(command, env=environment, check=True, capture_output=True)
+            lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+            speed = statistics.median(line["images_per_second"] for line in lines if "loss" in line)
+            print(f"{processes} processes, {threads} threads each: {speed:.1f} images/s", flush=True)
+
+
 def _read(files: list[Path], shape: tuple[int, ...]) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
     import pyarrow.parquet
 
@@ -100,16 +146,19 @@ def _read(files: list[Path], shape: tuple[int, ...]) -> "np.ndarray[tuple[int, .
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("milvus", "ray"))
-    parser.add_argument("uri", nargs="?", help="address of the Milvus server")
-    parser.add_argument("landmarks", nargs="*", type=int)
+    parser.add_argument("part", choices=("milvus", "ray", "train"))
+    parser.add_argument("landmarks", nargs="*", type=int, default=[10_000, 100_000])
+    parser.add_argument("--data", type=Path, help="folder of the Milvus server, to continue a load that was stopped")
     given = parser.parse_args()
     if given.part == "ray":
         compare_ray()
-    elif given.uri is None:
-        sys.exit("benchmarks/cluster.py: give the address of a Milvus server")
+    elif given.part == "train":
+        compare_training()
+    elif given.data is not None:
+        compare_milvus(given.data, given.landmarks)
     else:
-        compare_milvus(given.uri, given.landmarks or [10_000, 100_000])
+        with TemporaryDirectory() as name:
+            compare_milvus(Path(name), given.landmarks)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from scipy.optimize import least_squares
 
 from mappable.arrays import Floats
 from mappable.recovery.align import aligned_score
-from mappable.recovery.matrices.completion import geodesics
+from mappable.recovery.matrices.sdp import geodesics
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.pipeline import recover

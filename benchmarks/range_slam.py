@@ -46,6 +46,8 @@ COUNT, STEP = 150, 1.68
 STEP_SIGMA, TURN_SIGMA = 0.05, 0.01
 SCALE, BIAS = 0.02, 0.001
 KNOWN_SIGMA = 0.5
+ODOMETRIES = ("none", "noisy", "drifting")
+FIRST = 800  # seed of the first route of the table; settings were chosen on seeds 500 to 502 and 600 to 627
 
 Found = tuple[Floats, Floats | None]  # positions (n, 2) and covariances (n, 2, 2)
 
@@ -214,21 +216,18 @@ METHODS: dict[str, Callable[[World], Found]] = {
 }
 
 
-def side(seeds: int) -> None:
+def side(seeds: int, odometries: tuple[str, ...] = ODOMETRIES) -> None:
     """Print a row per case: median error and mean NEES of each method, and seconds."""
     names = [name for name in METHODS if name != "GTSAM" or importlib.util.find_spec("gtsam") is not None]
     head = " | ".join(f"{name}, m | NEES | s" for name in names[:-1])
     print(f"| odometry | noise | known | false, % | {head} | start, m |")
     print("|---" * (5 + 3 * (len(names) - 1)) + "|")
-    odometries = ("none", "noisy", "drifting")
     cases = [("mid", *rest) for rest in product(odometries, (0, 3, 10, 20), (0.0, 0.1))]
-    cases += [
-        ("learned", odometry, known, 0.0) for odometry, known in product(("none", "noisy", "drifting"), (0, 3, 10))
-    ]
+    cases += [("learned", odometry, known, 0.0) for odometry, known in product(odometries, (0, 3, 10))]
     for noise, odometry, known, false in cases:
         kind: Kind = "loop" if known == 0 else "open"
         rows: dict[str, list[tuple[float, float, float]]] = {name: [] for name in names}
-        for seed in range(500, 500 + seeds):
+        for seed in range(FIRST, FIRST + seeds):
             world = World(kind, noise, odometry, known, false, seed)
             for name in names:
                 if known == 0 and odometry == "none" and name in ("GTSAM", "SciPy"):
@@ -312,10 +311,11 @@ def main() -> None:
     parser.add_argument("what", choices=("side", "certificates", "sizes"))
     parser.add_argument("--seeds", type=int, default=5, help="routes per row (default: 5)")
     parser.add_argument("--most", type=int, default=5_000, help="largest number of images (default: 5,000)")
+    parser.add_argument("--odometry", choices=ODOMETRIES, help="only these rows of `side`")
     given = parser.parse_args()
     with threadpool_limits(1):
         if given.what == "side":
-            side(given.seeds)
+            side(given.seeds, (given.odometry,) if given.odometry else ODOMETRIES)
         elif given.what == "certificates":
             certificates(given.seeds, min(given.most, 1_000))
         else:

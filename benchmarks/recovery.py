@@ -27,8 +27,7 @@ from learned_noise import learned_profile, measure_learned
 from mappable.arrays import Bools, Floats
 from mappable.recovery.align import aligned_score
 from mappable.recovery.baselines import trivial_rows
-from mappable.recovery.matrices.completion import geodesics
-from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
+from mappable.recovery.matrices.sdp import geodesics, sdp_frobenius, sdp_trace
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.filtering import common_neighbor_filter
 from mappable.recovery.unanchored.mds import classical_mds, landmark_geodesic_mds

@@ -19,11 +19,12 @@ os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "RAYON_N
 
 import numpy as np
 from scipy.sparse import csc_matrix
+from scipy.spatial.distance import pdist, squareform
 
 from mappable.arrays import Floats
 from mappable.recovery.align import aligned_score
 from mappable.recovery.matrices import interior_point
-from mappable.recovery.matrices.completion import geodesics, squared_distances_of
+from mappable.recovery.matrices.sdp import geodesics
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.mds import classical_mds
 from mappable.recovery.unanchored.pipeline import recover
@@ -130,7 +131,7 @@ def solvers(form: str, problem: Problem, positions: Floats) -> None:
         gram = solve()
         seconds = time.process_time() - start
         off = abs(problem.value(gram) - best) / max(1.0, abs(best))
-        squared = squared_distances_of(_points(gram))
+        squared = squareform(pdist(_points(gram), "sqeuclidean"))
         row(f"{form}: {name}", seconds, off, classical_mds(squared, 2), positions)
 
 

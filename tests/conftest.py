@@ -1,5 +1,6 @@
 """Fixtures that several rooms share."""
 
+import gc
 import json
 import os
 import signal
@@ -8,13 +9,15 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import reduce, wraps
+from functools import cache, reduce, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import settings
 from PIL import Image
 from trust.tiny import BACKBONE
@@ -33,6 +36,11 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # A busy machine is not a failure. In CI, the examples are the same in every run.
 settings.register_profile("tests", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("tests")
+
+# Typer builds all commands for each one that runs, which takes 20 ms. Here a thousand run in one process.
+typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
+# Searching all loaded modules for garbage takes half a second: never while they load, and never again after that.
+gc.disable()
 
 # The toy world: a line of 80 m, and images along it whose look changes smoothly with the position.
 WIDTH, HEIGHT = 64, 48
@@ -69,6 +77,11 @@ running: list[str] = []  # the quick test that runs now, if one does
 def pytest_itemcollected(item: pytest.Item) -> None:
     if item.path.parent.name in HEAVY_FOLDERS or HEAVY_FIXTURES.intersection(getattr(item, "fixturenames", ())):
         item.add_marker("medium")
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -24,7 +24,7 @@ class Purpose(IntEnum):
     ROUTE = auto()
     RANGES = auto()
     LANDMARKS = auto()
-    COMPLETION = auto()
+    COMPLETION = auto()  # no longer used; without it, all numbers after it would change
     LEARNED_RANGES = auto()
     SUBSAMPLES = auto()
     KNOWN_POSITIONS = auto()

@@ -114,7 +114,7 @@ def test_a_method_that_is_made_for_fewer_points_is_left_out() -> None:
     assert [row.method for row in rows] == ["point", "straight line", "circle", "geodesic"]
 
 
-@pytest.mark.parametrize("name", ["sdp", "sdp-frobenius", "s-stress"])
+@pytest.mark.parametrize("name", ["sdp", "sdp-frobenius"])
 def test_a_dense_method_says_at_once_what_to_use_for_many_points(name: str) -> None:
     many = Ranges(1_000_000, [0, 1], [1, 2], [1.0, 1.0], 0.1)  # of which no matrix could be kept
     with pytest.raises(BadInputError, match="1,000,000"):

@@ -44,7 +44,7 @@ def assert_one_sentence(result: subprocess.CompletedProcess[str], *parts: str) -
 
 
 @pytest.mark.medium
-def test_convert_then_show(collection: Path, tmp_path: Path) -> None:
+def test_convert_then_show(collection: Path, tmp_path: Path, typed: Typed) -> None:
     out = tmp_path / "out"
     result = mappable("convert", "manifest", collection, out, "--size", "32x24", "--fit", "pad")
     assert result.returncode == 0, result.stderr
@@ -55,7 +55,7 @@ def test_convert_then_show(collection: Path, tmp_path: Path) -> None:
     record = json.loads((out / "convert.json").read_text())
     assert (record["reader"], record["fit"], record["size"]) == ("manifest", "pad", [32, 24])
     picture = tmp_path / "map.png"
-    shown = json.loads(mappable("places", "show", out, "--json", "--picture", picture).stdout)
+    shown = json.loads(typed("places", "show", out, "--json", "--picture", picture).stdout)
     assert shown["places"] == 12
     assert shown["frames"][0]["unit"] == "m"
     assert shown["sequences"][0]["length"] == 16.5
@@ -216,11 +216,12 @@ def test_mistakes_are_answered_with_one_sentence(arguments: tuple[str, ...], par
 
 
 @pytest.mark.medium
-def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Path, draw: Draw) -> None:
+def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Path, draw: Draw, typed: Typed) -> None:
     root, out = tmp_path / "set", tmp_path / "out"
     paths = [f"{number:03d}.jpg" for number in range(400)]
-    for path in paths:
-        draw(root / path, size=(960, 720))
+    image = draw(root / paths[0], size=(960, 720)).read_bytes()
+    for path in paths[1:]:
+        (root / path).write_bytes(image + path.encode())  # bytes after the end of a JPEG make another file
     (root / "places.csv").write_text("\n".join(["path,x,y", *(f"{path},0,0" for path in paths)]))
     command = [sys.executable, "-c", "from mappable.cli import main; main()", "convert", "manifest", root, out]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -234,7 +235,7 @@ def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Pat
     assert errors.startswith("error: stopped; ")
     assert errors.endswith("the same command continues from there\n")
     assert 0 < len(find_pack(out)) < 400
-    assert mappable("convert", "manifest", root, out).returncode == 0
+    assert typed("convert", "manifest", root, out).returncode == 0
     assert len(find_pack(out)) == 400
 
 

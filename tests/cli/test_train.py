@@ -185,6 +185,21 @@ def test_frozen_activations_are_kept_beside_the_images(unpacked: Path, small: Pa
     assert file.stat().st_mtime_ns == modified
 
 
+def test_parts_on_several_disks_train_like_one_set(toy_folder: Path, small: Path, tmp_path: Path) -> None:
+    places = load_places(toy_folder)
+    for part, drives in (("a", ("sun", "rain")), ("b", ("dusk", "fog"))):
+        (tmp_path / part).mkdir()
+        save_places(places[np.isin(places.sequence, drives)], tmp_path / part / "places.parquet")
+    together = run(tmp_path / "a", tmp_path / "parts", "--more", tmp_path / "b", "--settings", small)
+    assert together.exit_code == 0, together.output
+    assert run(toy_folder, tmp_path / "one", "--settings", small).exit_code == 0
+    found, expected = (Encoder.load(tmp_path / out / "encoder.safetensors") for out in ("parts", "one"))
+    assert found.fingerprint == expected.fingerprint
+    assert found.about.data == expected.about.data
+    with pytest.raises(BadInputError, match="--more needs fixed settings"):
+        raise run(tmp_path / "a", tmp_path / "auto", "--more", tmp_path / "b").exception  # type: ignore[misc]
+
+
 def test_tensorboard_gets_what_the_metrics_have(toy_folder: Path, small: Path, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the packages that TensorBoard brings along

@@ -185,3 +185,24 @@ def test_only_the_first_process_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert speaks()
     monkeypatch.setenv("RANK", "1")
     assert not speaks()
+
+
+@pytest.mark.medium
+def test_processes_that_do_not_see_the_same_folder_are_refused(
+    settings: NewSettings, start: Callable[..., Any], train_arguments: Callable[..., list[object]], tmp_path: Path
+) -> None:
+    """The second process finds a checkpoint that the first one does not have."""
+    chosen = settings(anchors=4)
+    stop = (signal.SIGKILL, "mappable.learning.learner:Learner.step", 5)
+    start(*train_arguments(chosen, tmp_path / "there"), moment=stop).wait()
+    assert (tmp_path / "there/checkpoint.safetensors").exists()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+    common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    running = [
+        start(*train_arguments(chosen, tmp_path / out), RANK=str(rank), LOCAL_RANK=str(rank), **common)
+        for rank, out in enumerate(("here", "there"))
+    ]
+    (code, text), (other, _) = [command.wait() for command in running]
+    assert (code, other) == (1, 1), text
+    assert "every machine needs the same PLACES and OUT under the same paths" in text

@@ -436,3 +436,32 @@ def test_draws_that_cannot_be_made_are_refused() -> None:
         sampler.draw(np.array([0]), Layout(1, 1, 1, False), 0)
     with pytest.raises(ValueError, match="feature cache"):
         sampler.draw(np.array([0]), Layout(1, 1, 1, False), 0, np.array([1, 3]), torch.zeros(2, 4))
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize(("near", "far", "negatives"), [(1, 6, 6), (2, 11, 9), (1, 13, 2)])
+def test_usable_places_are_those_of_a_loop(
+    dimensions: int, near: float, far: float, negatives: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With few places per chunk and in the sample, and radii that are met exactly."""
+    monkeypatch.setitem(tuples.PAIRS_PER_CHUNK, "cpu", 50)
+    monkeypatch.setitem(tuples.ANCHORS_PER_CHUNK, "cpu", 7)
+    monkeypatch.setattr(tuples, "SAMPLE", 3)
+    places = world(dimensions, 90)
+    sampler = Sampler(places, positive_radius=near, negative_radius=far, negatives=negatives, may_be_empty=True)
+    expected = []
+    for row, position in enumerate(places.positions):
+        apart = np.linalg.norm(places.positions - position, axis=1)[places.frame == places.frame[row]]
+        if (apart <= near).sum() > 1 and (apart >= far).sum() >= negatives:
+            expected.append(row)
+    assert sampler.usable.tolist() == expected
+
+
+@LAYOUTS
+def test_shares_of_a_period_are_the_whole_period(layout: Layout) -> None:
+    sampler = Sampler(world(), positive_radius=4, negative_radius=6)
+    anchors, rows = sampler.usable[:31], np.arange(len(sampler))
+    whole = sampler.draw(anchors, layout, 0, rows, features_of(rows))
+    shares = [sampler.draw(anchors, layout, 0, rows, features_of(rows), share) for share in (slice(0, 8), slice(8, 31))]
+    for name, tensor in whole.state().items():
+        assert torch.cat([share.state()[name] for share in shares]).equal(tensor)

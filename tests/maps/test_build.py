@@ -9,7 +9,8 @@ import pytest
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import Described
-from mappable.maps.build import MOST_CALIBRATING, build_map_of
+from mappable.maps import build
+from mappable.maps.build import build_map_of
 from mappable.maps.locate import Locator
 from mappable.maps.map import Map
 from mappable.maps.summary import summarize_map
@@ -17,12 +18,13 @@ from mappable.places.frames import Frame
 from mappable.places.joining import concatenate
 
 
-def gathered(town: Any, **columns: Any) -> Described:
-    """The landmarks of the town as a training split, and a drive to calibrate by."""
+def gathered(town: Any, every: int = 5, **columns: Any) -> Described:
+    """The landmarks of the town as a training split, and one in `every` images of a drive to calibrate by."""
     train = town.map.places.replace(split="train", **columns)
-    known = town.places(town.known[0], "known", split="calibration", **columns)
+    at, descriptors = (one[::every] for one in town.known)
+    known = town.places(at, "known", split="calibration", **columns)
     seen = town.map.store.take(np.arange(len(train)))
-    return Described(concatenate([train, known]), np.concatenate([seen, town.known[1]]))
+    return Described(concatenate([train, known]), np.concatenate([seen, descriptors]))
 
 
 @pytest.mark.medium
@@ -45,19 +47,19 @@ def test_training_places_are_landmarks_and_others_calibrate(dimensions: int, tow
     built = build_map_of(gathered(world), world.encoder, every=True)
     assert built.places.place_id.tolist() == world.map.places.place_id.tolist()
     assert built.calibration is not None
-    assert (built.calibration.source, built.calibration.images, built.calibration.elsewhere) == ("calibration", 500, 0)
+    assert (built.calibration.source, built.calibration.images, built.calibration.elsewhere) == ("calibration", 100, 0)
     found = Locator(built).locate(world.drive[1], encoder=world.encoder)
     errors = np.linalg.norm([one.coordinates for one in found] - world.drive[0], axis=1)
     assert np.median(errors) < 2
     away = Described(world.places(np.zeros((300, dimensions)), "away"), world.elsewhere)
-    rejecting = build_map_of(gathered(world), world.encoder, every=True, elsewhere=away)
+    rejecting = build_map_of(gathered(world, every=1), world.encoder, every=True, elsewhere=away)
     assert rejecting.calibration == world.calibration
 
 
 def test_roles_stand_in_for_splits(town: Any) -> None:
     described = gathered(town)
     count = len(town.map)
-    roles = np.array(["reference"] * count + ["query"] * 500, dtype=object)
+    roles = np.array(["reference"] * count + ["query"] * 100, dtype=object)
     places = described.places.replace(split="", role=roles)
     built = build_map_of(Described(places, described.descriptors), town.encoder, every=True)
     assert set(built.places.role) == {"reference"}
@@ -115,9 +117,10 @@ def test_few_images_calibrate_and_fewer_do_not(town: Any) -> None:
 
 
 @pytest.mark.medium
-def test_very_many_images_to_calibrate_by_are_thinned(town: Any) -> None:
-    described = gathered(town)
-    rows = np.concatenate([np.arange(len(town.map)), np.resize(np.arange(500), MOST_CALIBRATING + 500) + len(town.map)])
+def test_very_many_images_to_calibrate_by_are_thinned(town: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "MOST_CALIBRATING", 200)
+    described = gathered(town, every=1)
+    rows = np.concatenate([np.arange(len(town.map)), np.resize(np.arange(500), 700) + len(town.map)])
     copies = [f"{row}.jpg" for row in range(len(rows))]
     columns = {axis: getattr(described.places, axis)[rows] for axis in "xy"}
     split = described.places.split[rows]
@@ -127,7 +130,7 @@ def test_very_many_images_to_calibrate_by_are_thinned(town: Any) -> None:
     )  # fmt: skip
     built = build_map_of(Described(places, described.descriptors[rows]), town.encoder, every=True)
     assert built.calibration is not None
-    assert built.calibration.images == MOST_CALIBRATING
+    assert built.calibration.images == 200
 
 
 def test_a_map_in_frames_says_so(town: Any) -> None:

@@ -1,10 +1,7 @@
 """Maps on Milvus: the same answers as exact search, from a file and from a real server that is killed."""
 
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from mappable.maps.exact import Exact
 from mappable.maps.locate import Locator
 from mappable.maps.map import Map
 from mappable.maps.milvus import Milvus, checked_uri
+from milvus_server import Server
 
 
 @pytest.mark.parametrize(
@@ -41,50 +39,6 @@ def test_refuses_descriptors_beyond_the_limit(described: Callable[..., Any]) -> 
     places, _ = described(2)
     with pytest.raises(BadInputError, match="32,769"):
         Milvus.load("http://127.0.0.1:1", places.place_id, Exact(np.eye(2, 32_769, dtype=np.float32)))
-
-
-START = """
-import os, socket, sys
-from milvus import MilvusServer, MilvusServerConfig
-
-def bind(self, port):  # as the wrapper does, but a port is free again at once after a kill
-    try:
-        return socket.create_server(("127.0.0.1", port))
-    except OSError:
-        return None
-
-MilvusServerConfig.try_bind_port = bind
-fixed = {"proxy_port": int(sys.argv[2])} if len(sys.argv) > 2 else {}
-server = MilvusServer(MilvusServerConfig(data_dir=sys.argv[1]), **fixed)
-server.start()
-print(server.server_proc.pid, server.listen_port, flush=True)
-os._exit(0)  # without stopping the server
-"""
-
-
-class Server:
-    """A Milvus server with its own data, which can be killed and started again at the same address."""
-
-    def __init__(self, folder: Path) -> None:
-        self.command = [sys.executable, "-c", START, str(folder)]
-        self.pid, self.port = self.start()
-        self.command.append(str(self.port))
-
-    def start(self) -> tuple[int, int]:
-        started = subprocess.run(self.command, capture_output=True, text=True, timeout=120)
-        assert started.returncode == 0, f"{started.stderr[-500:]}; does another Milvus run on this machine?"
-        self.pid, port = map(int, started.stdout.split())
-        return self.pid, port
-
-    @property
-    def uri(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def kill(self) -> None:
-        """Kill with -9, as a crash would, and wait for the end."""
-        os.kill(self.pid, signal.SIGKILL)
-        while (status := Path(f"/proc/{self.pid}/stat")).exists() and status.read_text().split()[2] != "Z":
-            time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from mappable.errors import BadImageError, BadInputError
 from mappable.places.frames import Frame
 from mappable.places.images import load_image
 from mappable.places.packing import pack_images
-from mappable.places.pixels import ImageFiles, ImageRows, Images, images_of
+from mappable.places.pixels import ImageFiles, ImageParts, ImageRows, Images, images_of
 from mappable.places.table import Places
 
 
@@ -26,7 +26,8 @@ def places(tmp_path: Path, draw: Callable[..., Path]) -> Places:
 def test_an_array_a_pack_and_files_are_read_and_taken_alike(places: Places, tmp_path: Path) -> None:
     pixels = np.stack([load_image(file, (16, 12), "crop") for file in places.files])
     pack, _ = pack_images(places, tmp_path / "out", size=(16, 12))
-    for given in (pixels, pack.view(places), places):
+    parts = ImageParts.of([images_of(places[:2], (16, 12), "crop"), pack.view(places[2:])])
+    for given in (pixels, pack.view(places), places, parts):
         images = images_of(given, (16, 12), "crop")
         assert isinstance(images, Images)
         assert (len(images), images.shape) == (5, (5, 12, 16, 3))

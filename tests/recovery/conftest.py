@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist, squareform
 
 from mappable.arrays import Bools, Floats
-from mappable.recovery.matrices.completion import squared_distances_of
 
 Problem = tuple[Floats, Floats, Bools]
 
@@ -16,7 +16,7 @@ def _problem(count: int, dimensions: int, kept: float, seed: int = 0) -> Problem
     points = rng.uniform(-50, 50, (count, dimensions))
     pairs = np.triu(rng.random((count, count)) < kept, 1)
     mask: Bools = pairs | pairs.T | np.eye(count, dtype=bool)
-    return points, np.where(mask, squared_distances_of(points), np.nan), mask
+    return points, np.where(mask, squareform(pdist(points, "sqeuclidean")), np.nan), mask
 
 
 @pytest.fixture

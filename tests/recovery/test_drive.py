@@ -70,5 +70,5 @@ def test_images_that_stand_still_still_have_steps() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(BadInputError, match="no ranges"):
         recover_drive(Ranges(3, [], [], [], 1.0))
-    with pytest.raises(BadInputError, match="s-stress"):
-        recover_drive(chain(), anchors=Anchors([0], [[0.0, 0.0]], 0.1), method="s-stress")
+    with pytest.raises(BadInputError, match="smacof"):
+        recover_drive(chain(), anchors=Anchors([0], [[0.0, 0.0]], 0.1), method="smacof")

@@ -203,6 +203,12 @@ def client(start: Start, map_folder: Path) -> Client:
     return start(map_folder)
 
 
+@pytest.fixture
+def new_client() -> Callable[[int], Client]:
+    """Make a client of a server on this port."""
+    return lambda port: Client(port, {})
+
+
 @pytest.fixture(scope="session")
 def images(wall: Places) -> list[tuple[str, bytes]]:
     """The test drive: names and bytes of its files, in order."""

@@ -57,6 +57,12 @@ def train(
     values: Annotated[
         list[str] | None, typer.Option("--set", help="Change any setting; may be repeated.", metavar="KEY=VALUE")
     ] = None,
+    more: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Also train on this converted set, for example on another disk. May be repeated.", metavar="PLACES"
+        ),
+    ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(help="Without a preset: time limit in minutes, which decides the number of steps.", min=0.1),
@@ -82,7 +88,8 @@ def train(
     the names and values of all settings. You may stop with Ctrl-C or kill the command: the same command continues, to
     the same result.
 
-    With several GPUs: `torchrun --nproc-per-node 4 -m mappable train PLACES OUT --preset NAME ...`
+    Images that do not fit on one disk: convert them in parts, and name the other parts with `--more`. With several
+    GPUs: `torchrun --nproc-per-node 4 -m mappable train PLACES OUT --preset NAME ...`
     """
     from mappable.learning.settings import load_settings, settings_to_yaml
 
@@ -93,8 +100,12 @@ def train(
         raise BadInputError("--minutes is for training without a preset: remove it, or remove --preset and --settings")
     if automatic and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise BadInputError("several processes need fixed settings: give --preset NAME or --settings FILE")
-    if folder.is_file():
-        raise BadInputError(f"{folder}: is a file; give the folder that contains the table and the images")
+    if automatic and more:
+        raise BadInputError("--more needs fixed settings: give --preset NAME or --settings FILE")
+    folders = [folder, *(more or [])]
+    for one in folders:
+        if one.is_file():
+            raise BadInputError(f"{one}: is a file; give the folder that contains the table and the images")
     if automatic:
         _train_automatically(
             folder, out, given, minutes=minutes, device=device, overwrite=overwrite, as_json=as_json,
@@ -109,14 +120,18 @@ def train(
     from mappable.features.activations import FOLDER
     from mappable.learning.trainer import train as run
     from mappable.places.files import load_places
+    from mappable.places.joining import concatenate
+    from mappable.places.pixels import ImageParts
 
-    places = load_places(folder)
+    tables = [load_places(one) for one in folders]
+    places = concatenate(tables) if more else tables[0]
     if speaks():
         print_used_images(places, "training on", references=places.training())
+    parts = [_packed(table, one, settings.size, settings.fit) for table, one in zip(tables, folders, strict=True)]
     with stoppable():
         run(
             places,
-            _packed(places, folder, settings.size, settings.fit),
+            ImageParts.of(parts) if more else parts[0],
             settings,
             out=out,
             device=device,

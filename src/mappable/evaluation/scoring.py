@@ -1,7 +1,7 @@
 """The landmarks and feature distances of one model, which all protocols share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,8 @@ class Scoring:
 
     `calibration` comes from a map that is evaluated as it is. Without it, protocols calibrate with images of the set.
     `away` are places of other sets. `shelf` makes the off-the-shelf encoder to compare with, if it is not a model.
-    `own_images` is False if only the queries have images, and landmarks only descriptors.
+    `own_images` is False if only the queries have images, and landmarks only descriptors. `shared` keeps what several
+    protocols compute.
     """
 
     setup: Setup
@@ -61,6 +62,7 @@ class Scoring:
     away: tuple[Setup, ...] = ()
     shelf: "Callable[[], ImageEncoder] | None" = None
     own_images: bool = True
+    shared: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def squared(self, first: Ints, second: Ints) -> Floats32:
         """Squared feature distances (n, m) between rows of the table."""

@@ -97,6 +97,12 @@ def train(
         finished, checkpoint = None, None
         if folder is not None and not overwrite:
             finished, checkpoint = look_into(folder, settings, fingerprint)
+        at = checkpoint.iteration if checkpoint else 0
+        if not group.agrees(f"{fingerprint} {at} {finished is not None}", chosen):
+            raise BadInputError(
+                "processes found different images or checkpoints; every machine needs the same PLACES and OUT under "
+                "the same paths"
+            )
         if finished is not None:
             group.wait()
             if group.first and folder is not None:
@@ -202,13 +208,13 @@ class _Run:
         layout = self.loss.layout
         if not layout.hard:
             return self.sampler.draw(anchors, layout, period)
+        share = self.group.share(len(anchors))
         rows = self.sampler.cache_rows(anchors, self.settings.cache_size, period)
         advice = f"not enough memory for {len(rows):,} cached descriptors; lower cache_size or cache_every"
         with out_of_memory_means(advice):
-            tuples = self.sampler.draw(anchors, layout, period, rows, self.learner.describe(rows))
-        for tensor in (tuples.rows, tuples.squared_distances, tuples.valid):
-            self.group.from_first(tensor)
-        return tuples
+            part = self.sampler.draw(anchors, layout, period, rows, self.learner.describe(rows), share)
+        whole = {name: self.group.gather(tensor, len(anchors)) for name, tensor in part.state().items()}
+        return Tuples(**whole, layout=layout)
 
     def _checked(self, tuples: Tuples) -> Tuples:
         """Return the tuples. Raise if the first mining period has no valid tuple."""

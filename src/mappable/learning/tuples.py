@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mappable.arrays import Ints
+from mappable.arrays import Ints, evenly
 from mappable.errors import BadInputError
 from mappable.learning.layout import Layout
 from mappable.learning.mining import FeatureCache
@@ -19,6 +19,8 @@ from mappable.randomness import Purpose, generator
 # Chunk sizes. A CPU chunk stays near the caches, below 256 MiB; a GPU needs more work at once, below 2 GiB.
 PAIRS_PER_CHUNK = {"cpu": 2**20, "cuda": 2**25}  # pairs of an anchor and a place, about 40 bytes each
 ANCHORS_PER_CHUNK = {"cpu": 2**10, "cuda": 2**12}  # anchors whose features, 128 KiB each, are copied
+SAMPLE = 256  # places of a frame among which nearly every place has enough negatives
+ALL = slice(None)
 
 
 @dataclass(frozen=True)
@@ -125,12 +127,19 @@ class Sampler:
         return np.union1d(order[:cache_size], anchors)
 
     def draw(
-        self, anchors: Ints, layout: Layout, period: int, rows: Ints | None = None, features: Tensor | None = None
+        self,
+        anchors: Ints,
+        layout: Layout,
+        period: int,
+        rows: Ints | None = None,
+        features: Tensor | None = None,
+        share: slice = ALL,
     ) -> Tuples:
         """Draw the tuples of a mining period's `anchors`, which must be usable, on the sampler's device.
 
         Hard negatives need the cached `features` (m, D) float32 of the period, on the same device. `rows` (m,) are
-        their rows in the training set, ascending, and must include the anchors.
+        their rows in the training set, ascending, and must include the anchors. Only the tuples of the `share` of
+        anchors are drawn.
         """
         if not np.isin(anchors, self.usable).all():
             raise ValueError("an anchor is not usable: it has no positives or too few negatives")
@@ -154,12 +163,12 @@ class Sampler:
         }
         parts = [
             self._draw_chunk(
-                on_device[chunk],
+                on_device[share][chunk],
                 layout,
                 cache,
-                {purpose: fractions[chunk] for purpose, fractions in numbers.items()},
+                {purpose: fractions[share][chunk] for purpose, fractions in numbers.items()},
             )
-            for chunk in self._chunks(len(anchors))
+            for chunk in self._chunks(len(anchors[share]))
         ]
         drawn, distances, valid = (torch.cat(column) for column in zip(*parts, strict=True))
         return Tuples(drawn, distances, valid, layout)
@@ -192,27 +201,31 @@ class Sampler:
         first, second = torch.triu_indices(places.shape[2], places.shape[2], 1, device=self.device)
         return (places[:, :, first] - places[:, :, second]).square().sum(dim=0)
 
-    def _squared_distances(self, rows: Tensor) -> Tensor:
-        """Squared distances (b, n) float64 from the places in `rows` (b,) to all places; infinite between frames.
+    def _squared_distances(self, rows: Tensor, others: Tensor | slice = ALL) -> Tensor:
+        """Squared distances (b, n) float64 from the places in `rows` (b,) to `others`; infinite between frames.
 
         This squares differences: the product form would lose metres for coordinates in the millions.
         """
-        total = torch.zeros(len(rows), len(self), dtype=torch.float64, device=self.device)
-        for axis in self._coordinates:
-            total += (axis[rows, None] - axis).square_()
+        first, *rest = self._coordinates
+        total: Tensor = (first[rows, None] - first[others]).square_()
+        for axis in rest:
+            total += (axis[rows, None] - axis[others]).square_()
         if self._frame is not None:
-            total.masked_fill_(self._frame[rows, None] != self._frame, torch.inf)
+            total.masked_fill_(self._frame[rows, None] != self._frame[others], torch.inf)
         return total
 
-    def _positives(self, anchors: Tensor, apart: Tensor) -> Tensor:
+    def _positives(self, anchors: Tensor, apart: Tensor, others: Tensor | slice = ALL) -> Tensor:
         near = apart <= self.positive_radius**2
-        near[torch.arange(len(anchors), device=self.device), anchors] = False
+        if isinstance(others, Tensor):
+            near &= anchors[:, None] != others
+        else:
+            near[torch.arange(len(anchors), device=self.device), anchors] = False
         if self.yaw_limit is not None:
-            turned = (self._yaw[anchors, None] - self._yaw).abs_()
+            turned = (self._yaw[anchors, None] - self._yaw[others]).abs_()
             near &= torch.minimum(turned, 2 * math.pi - turned) < self.yaw_limit  # False if a yaw is unknown (NaN)
         if self._run is not None:
-            others = near & (self._run[anchors, None] != self._run)
-            near = torch.where(others.any(dim=1, keepdim=True), others, near)
+            from_others = near & (self._run[anchors, None] != self._run[others])
+            near = torch.where(from_others.any(dim=1, keepdim=True), from_others, near)
         return near
 
     def _negatives(self, apart: Tensor) -> Tensor:
@@ -224,13 +237,7 @@ class Sampler:
         return (slice(start, start + step) for start in range(0, anchors, step))
 
     def _find_usable(self, may_be_empty: bool) -> None:
-        positive, negative = [], []
-        for chunk in self._chunks(len(self)):
-            rows = torch.arange(len(self), device=self.device)[chunk]
-            apart = self._squared_distances(rows)
-            positive.append(self._positives(rows, apart).any(dim=1))
-            negative.append(self._negatives(apart).sum(dim=1) >= self.negatives)
-        has_positives, has_negatives = (torch.cat(parts).cpu().numpy() for parts in (positive, negative))
+        has_positives, has_negatives = self._have_positives().cpu().numpy(), self._have_negatives().cpu().numpy()
         near = f"another place within {self.positive_radius:g} {self.places.unit} (positive_radius)"
         if self.yaw_limit is not None:
             near += f" whose yaw differs by less than {math.degrees(self.yaw_limit):g} degrees (yaw_limit)"
@@ -247,6 +254,40 @@ class Sampler:
         self.usable: Ints = np.flatnonzero(has_positives & has_negatives)
         self.skipped_without_positives: Ints = np.flatnonzero(~has_positives)
         self.skipped_without_negatives: Ints = np.flatnonzero(has_positives & ~has_negatives)
+
+    def _have_positives(self) -> Tensor:
+        """Whether each place (n,) has a positive. Places are compared only with those that are near it along x."""
+        along, order = self._coordinates[0].sort()
+        margin = self.positive_radius * (1 + 1e-9) + 1e-6  # coordinates up to 1e9 are rounded by less
+        found = torch.zeros(len(self), dtype=torch.bool, device=self.device)
+        start, kind = 0, self.device.type
+        while start < len(self):
+            end = min(start + ANCHORS_PER_CHUNK[kind], len(self))
+            first, last = torch.searchsorted(along, torch.stack([along[start] - margin, along[end - 1] + margin]))
+            others = order[int(first) : int(last) + 1]
+            end = min(end, start + max(1, PAIRS_PER_CHUNK[kind] // len(others)))
+            rows = order[start:end]
+            found[rows] = self._positives(rows, self._squared_distances(rows, others), others).any(dim=1)
+            start = end
+        return found
+
+    def _have_negatives(self) -> Tensor:
+        """Whether each place (n,) has enough negatives: counted in a sample of its frame, then, if too few, in all."""
+        found = torch.zeros(len(self), dtype=torch.bool, device=self.device)
+        for rows in self._in_frames():
+            sample = rows[torch.from_numpy(evenly(len(rows), SAMPLE)).to(self.device)]
+            for step, others in ((PAIRS_PER_CHUNK[self.device.type] // SAMPLE, sample), (0, rows)):
+                left = rows[~found[rows]]
+                step = step or max(1, PAIRS_PER_CHUNK[self.device.type] // len(rows))
+                for some in torch.split(left, step):
+                    found[some] = self._negatives(self._squared_distances(some, others)).sum(dim=1) >= self.negatives
+        return found
+
+    def _in_frames(self) -> list[Tensor]:
+        """The rows of each frame."""
+        if self._frame is None:
+            return [torch.arange(len(self), device=self.device)]
+        return [torch.nonzero(self._frame == code)[:, 0] for code in range(int(self._frame.max()) + 1)]
 
 
 def _draw_negatives(

@@ -1,6 +1,6 @@
 """Images for a network: all of one size, read in batches from memory, from a pack or from image files."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +103,42 @@ class ImageFiles:
                 raise
             self.bad[file] = error
             return None
+
+
+@dataclass(frozen=True)
+class ImageParts:
+    """Images of several sets in one order, read from where each lies: packs may be on different disks.
+
+    Row i is row `rows[i]` of the concatenated `parts`. `edges` has the first row of each part, and the end.
+    """
+
+    parts: Sequence[Images]
+    rows: Ints
+    edges: Ints
+
+    @staticmethod
+    def of(parts: Sequence[Images]) -> "ImageParts":
+        """All images of the parts, which have one size."""
+        edges = np.cumsum([0, *map(len, parts)])
+        return ImageParts(parts, np.arange(edges[-1]), edges)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return len(self.rows), *self.parts[0].shape[1:]
+
+    def take(self, rows: Ints) -> "ImageParts":
+        return ImageParts(self.parts, self.rows[rows], self.edges)
+
+    def read(self, rows: Ints) -> Pixels:
+        pixels, wanted = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8), self.rows[rows]
+        for part, first, end in zip(self.parts, self.edges[:-1], self.edges[1:], strict=True):
+            own = np.flatnonzero((wanted >= first) & (wanted < end))
+            if len(own):
+                pixels[own] = part.read(wanted[own] - first)
+        return pixels
 
 
 def images_of(images: AnyImages, size: Size, fit: Fit) -> Images:

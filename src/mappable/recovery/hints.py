@@ -1,12 +1,17 @@
 """What the user may know besides ranges: positions, displacements, relative motions and turns."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from mappable.arrays import MAX_COORDINATE, Bools, Floats, Ints
 from mappable.errors import BadInputError
+from mappable.recovery.ranges import Ranges
 
 
 @dataclass(frozen=True)
@@ -64,15 +69,13 @@ class Odometry:
                 f" {begin.shape}, {end.shape} and {ways.shape}"
             )
         spread = _sigma("odometry", sigma, len(begin))
-        for wrong, problem in (
+        _refuse(
+            lambda row: f"the odometry from point {begin[row]} to {end[row]}",
             (begin == end, "leads from a point to itself"),
             (~np.isfinite(ways).all(axis=1), "has a coordinate that is not a number"),
             ((np.abs(ways) > MAX_COORDINATE).any(axis=1), f"has a coordinate beyond {MAX_COORDINATE:g}"),
             (~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"),
-        ):
-            if wrong.any():
-                row = int(np.flatnonzero(wrong)[0])
-                raise BadInputError(f"the odometry from point {begin[row]} to {end[row]} {problem}")
+        )
         begin, end = whole_numbers("odometry", begin), whole_numbers("odometry", end)
         _set(self, i=begin, j=end, metres=ways, sigma=spread)
 
@@ -118,7 +121,8 @@ class Motions:
                 f" {begin.shape}, {end.shape}, {ways.shape} and {turned.shape}"
             )
         spread = _covariance(covariance, count, k)
-        for wrong, problem in (
+        _refuse(
+            lambda row: f"the motion from point {begin[row]} to {end[row]}",
             (begin == end, "leads from a point to itself"),
             (
                 ~(np.abs(ways) <= MAX_COORDINATE).all(1),
@@ -126,10 +130,7 @@ class Motions:
             ),
             (~np.isfinite(turned).all((1, 2)), "has a rotation that is not a number"),
             (~(np.linalg.eigvalsh(np.nan_to_num(spread))[:, 0] > 0), "has a covariance that is not positive definite"),
-        ):
-            if wrong.any():
-                row = int(np.flatnonzero(wrong)[0])
-                raise BadInputError(f"the motion from point {begin[row]} to {end[row]} {problem}")
+        )
         begin, end = whole_numbers("motions", begin), whole_numbers("motions", end)
         _set(self, i=begin, j=end, metres=ways, rotations=turned, covariance=spread)
 
@@ -170,19 +171,20 @@ class Turns:
                 f"turns need points (m,) and radians (m,), got shapes {numbers.shape} and {angles.shape}"
             )
         spread = _sigma("turns", sigma, len(numbers))
-        for wrong, problem in (
+        _refuse(
+            lambda row: f"the turn at point {numbers[row]} ({angles[row]:g} radians)",
             (~(np.abs(angles) <= np.pi), "is not between -pi and pi"),
             (~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"),
-        ):
-            if wrong.any():
-                row = int(np.flatnonzero(wrong)[0])
-                raise BadInputError(f"the turn at point {numbers[row]} ({angles[row]:g} radians) {problem}")
+        )
         if len(np.unique(numbers)) < len(numbers):
             raise BadInputError(f"duplicate turn at point {_duplicate(numbers)}: give one turn per point")
         _set(self, points=whole_numbers("turns", numbers), radians=angles, sigma=spread)
 
     def __len__(self) -> int:
         return len(self.points)
+
+
+Hint = TypeVar("Hint", Anchors, Odometry, Motions, Turns)
 
 
 def whole_numbers(what: str, points: ArrayLike) -> Ints:
@@ -200,21 +202,22 @@ def check_points(what: str, points: Ints, count: int) -> None:
         raise BadInputError(f"{what} is at point {outside[0]}, expected a point between 0 and {count - 1:,}")
 
 
-def among(hint: Odometry | Turns | Motions | None, held: Bools) -> Odometry | Turns | Motions | None:
-    """Keep the hints about the points that are `held` (n,), and renumber them from 0."""
+def among(hint: Hint | None, held: Bools) -> Hint | None:
+    """Keep the hints about the points that are `held` (n,), and renumber them from 0; None if there are none."""
     if hint is None:
         return None
+    ends = ("points",) if hasattr(hint, "points") else ("i", "j")
+    kept = np.logical_and.reduce([held[getattr(hint, name)] for name in ends])
+    some = {one.name: getattr(hint, one.name)[kept] for one in fields(hint)}
     number = np.cumsum(held) - 1  # (n,): new number of each held point
-    if isinstance(hint, Turns):
-        kept = held[hint.points]
-        return Turns(number[hint.points[kept]], hint.radians[kept], hint.sigma[kept]) if kept.any() else None
-    kept = held[hint.i] & held[hint.j]
-    if not kept.any():
-        return None
-    if isinstance(hint, Motions):
-        some = hint.where(kept)
-        return Motions(number[some.i], number[some.j], some.metres, some.rotations, some.covariance)
-    return Odometry(number[hint.i[kept]], number[hint.j[kept]], hint.metres[kept], hint.sigma[kept])
+    return type(hint)(**some | {name: number[some[name]] for name in ends}) if kept.any() else None
+
+
+def _refuse(name: Callable[[int], str], *problems: tuple[Bools | np.bool, str]) -> None:
+    """Raise for the first row that has a problem; `name` says which hint that row is."""
+    for wrong, problem in problems:
+        if wrong.any():
+            raise BadInputError(f"{name(int(np.flatnonzero(wrong)[0]))} {problem}")
 
 
 def _sigma(what: str, sigma: ArrayLike, count: int) -> Floats:
@@ -233,3 +236,61 @@ def _duplicate(numbers: Ints) -> object:
 def _set(hint: object, **values: object) -> None:
     for name, value in values.items():
         object.__setattr__(hint, name, value)
+
+
+def connected_parts(ranges: Ranges, *others: Odometry | Motions | None) -> Ints:
+    """Return the connected part (n,) of each point; ranges, odometry and motions connect points."""
+    given = [one for one in others if one is not None]
+    if not given:
+        return ranges.parts
+    i, j = np.concatenate([ranges.i, *(one.i for one in given)]), np.concatenate([ranges.j, *(one.j for one in given)])
+    links = csr_array((np.ones(len(i)), (i, j)), shape=(ranges.count, ranges.count))
+    labels: Ints = connected_components(links, directed=False)[1].astype(np.int64)
+    return labels
+
+
+def check_hints(
+    ranges: Ranges,
+    anchors: Anchors,
+    ordered: bool | Sequence[ArrayLike],
+    odometry: Odometry | None,
+    turns: Turns | None,
+    motions: Motions | None,
+) -> list[Ints]:
+    """Check all input against the ranges, and return the drives."""
+    check_points("an anchor", anchors.points, ranges.count)
+    dimensions = anchors.positions.shape[1]
+    for hint in (odometry, motions):
+        if hint is not None:
+            check_points("odometry", np.concatenate([hint.i, hint.j]), ranges.count)
+            if hint.metres.shape[1] != dimensions:
+                raise BadInputError(
+                    f"odometry has {hint.metres.shape[1]} dimensions, but known positions have {dimensions}"
+                )
+    if turns is not None:
+        check_points("a turn", turns.points, ranges.count)
+        if dimensions != 2:
+            raise BadInputError(f"turns need a 2-D map, but known positions have {dimensions} dimensions")
+    if ordered is True:
+        drives = [np.arange(ranges.count)]
+    else:
+        drives = [] if ordered is False else [whole_numbers("a drive", drive) for drive in ordered]
+    every = np.concatenate(drives) if drives else np.arange(0)
+    check_points("a drive", every, ranges.count)
+    if len(np.unique(every)) < len(every):
+        twice = np.flatnonzero(np.bincount(every) > 1)[0]
+        raise BadInputError(f"point {twice} occurs more than once in the drives: give each point once")
+    if turns is not None:
+        lost = np.setdiff1d(turns.points, np.concatenate([np.arange(0), *(drive[1:-1] for drive in drives)]))
+        if len(lost):
+            raise BadInputError(f"the turn at point {lost[0]} needs a step before it and a step after it in a drive")
+    return drives
+
+
+def unbroken(drives: list[Ints], held: Bools) -> list[Ints]:
+    """Split drives at points that are not held, and leave these points out."""
+    found = []
+    for drive in drives:
+        breaks = np.flatnonzero(~held[drive])
+        found += [piece[held[piece]] for piece in np.split(drive, breaks)]
+    return [piece for piece in found if len(piece)]

@@ -7,16 +7,13 @@ import numpy as np
 
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
-from mappable.recovery.matrices.completion import Completed, s_stress
-from mappable.recovery.matrices.sdp import LIMIT, sdp_frobenius, sdp_trace
+from mappable.recovery.matrices.sdp import LIMIT, Completed, sdp_frobenius, sdp_trace
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.mds import landmark_geodesic_mds
 from mappable.recovery.unanchored.pipeline import noise_level, recover
 from mappable.recovery.unanchored.smacof import sparse_smacof
 from mappable.recovery.unanchored.undetermined import sentences
-
-DENSE_LIMIT = 300  # points: s-stress works with dense (n, n) matrices
 
 
 @dataclass(frozen=True)
@@ -77,5 +74,4 @@ METHODS = {
     "smacof": Method("sparse weighted SMACOF, started from geodesic, with all ranges", _smacof),
     "sdp": _dense("the paper's semidefinite program, in its tighter trace form,", sdp_trace, LIMIT),
     "sdp-frobenius": _dense("the paper's semidefinite program, in its plain form,", sdp_frobenius, LIMIT),
-    "s-stress": _dense("s-stress", s_stress, DENSE_LIMIT),
 }

@@ -11,7 +11,7 @@ from mappable.errors import BadInputError
 from mappable.recovery.align import Score, aligned_score, score
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.certificate import Certificate
-from mappable.recovery.hints import Anchors
+from mappable.recovery.hints import Anchors, among
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.undetermined import EXAMINED, expected_error
@@ -119,7 +119,7 @@ def report(
     if scored.sum() < 2:
         raise BadInputError(f"a score needs true positions of at least two recovered points, got {int(scored.sum())}")
     nearness = _nearness(ranges, truth, radius if radius is not None else float(ranges.metres.max()))
-    scores = _scores(recovered.positions[scored], truth[scored], _among(anchors, scored))
+    scores = _scores(recovered.positions[scored], truth[scored], among(anchors, scored))
     return Report(**(vars(facts) | {"nearness": nearness, "scored": int(scored.sum()), "scores": scores}))
 
 
@@ -140,18 +140,6 @@ def _scores(positions: Floats, truth: Floats, anchors: Anchors | None) -> dict[s
         "aligned, scale free": aligned_score(positions, truth),
         RIGID: aligned_score(positions, truth, scale=False),
     } | trivial_rows(truth)
-
-
-def _among(anchors: Anchors | None, points: Bools) -> Anchors | None:
-    """Keep the known positions of some points (n,), and renumber them from 0."""
-    if anchors is None:
-        return None
-    kept = points[anchors.points]
-    if not kept.any():
-        return None
-    sigma = np.broadcast_to(anchors.sigma, len(anchors.points))
-    numbers = np.cumsum(points) - 1
-    return Anchors(numbers[anchors.points[kept]], anchors.positions[kept], sigma[kept])
 
 
 def _nearness(ranges: Ranges, truth: Floats, radius: float) -> Nearness | None:

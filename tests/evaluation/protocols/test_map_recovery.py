@@ -21,7 +21,7 @@ from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.baselines import interpolated, trivial_rows
 from mappable.recovery.hints import Anchors
 from mappable.recovery.matrices import interior_point
-from mappable.recovery.matrices.completion import Completed
+from mappable.recovery.matrices.sdp import Completed
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 

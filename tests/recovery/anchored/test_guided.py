@@ -52,6 +52,19 @@ def test_a_loop_closes_without_any_known_position() -> None:
     assert aligned_score(found.positions, LOOP, scale=False).rmse < 1.5
     np.testing.assert_allclose(found.positions[0], 0.0, atol=1e-6)
     assert "No position is known" in found.undetermined[0]
+    assert not any("contradict" in sentence for sentence in found.undetermined)
+
+
+@pytest.mark.medium
+def test_steps_that_slipped_do_not_reject_true_ranges() -> None:
+    given = odometry(LOOP)
+    metres, turns = given.metres.copy(), np.arctan2(given.rotations[:, 1, 0], given.rotations[:, 0, 0])
+    metres[40:44] *= 3
+    ranges = ranges_of(LOOP, false=0.0)
+    found = recover_drive(ranges, motions=Motions(given.i, given.j, metres, turns, (0.03, 0.005)))
+    assert aligned_score(found.positions, LOOP, scale=False).rmse < 2.0
+    assert any("motions contradict the rest" in sentence for sentence in found.undetermined)
+    assert found.used.mean() > 0.95
 
 
 @pytest.mark.medium

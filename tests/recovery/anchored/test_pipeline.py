@@ -35,7 +35,7 @@ def surprise(recovered: Recovered, truth: Floats) -> float:
     return float(squared.mean()) / truth.shape[1]
 
 
-@pytest.mark.parametrize("outliers", [0.01, 0.05])
+@pytest.mark.parametrize("outliers", [pytest.param(0.01, marks=pytest.mark.long), 0.05])
 def test_a_known_position_every_70_m_gives_an_open_route_to_half_a_percent(outliers: float) -> None:
     truth = route("open", 200, seed=1, length=336.0)
     ranges = measure(truth, NOISES["mid"], seed=1, missing=0.1, outliers=outliers)

@@ -6,19 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist, squareform
 
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices import interior_point
-from mappable.recovery.matrices.completion import Completed, NotConvergedError, s_stress, squared_distances_of
-from mappable.recovery.matrices.mask import connect
-from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
+from mappable.recovery.matrices.mask import connect, observed
+from mappable.recovery.matrices.sdp import Completed, NotConvergedError, geodesics, sdp_frobenius, sdp_trace
 from mappable.recovery.unanchored.mds import classical_mds
 from simulated_ranges import NOISES, measure, route
 
 LARGE = 100.0  # a kappa that holds points together so firmly that exact distances are met exactly
+
+
+def squared_distances_of(points: Floats) -> Floats:
+    squared: Floats = squareform(pdist(points, "sqeuclidean"))
+    return squared
 
 
 def off(completed: Completed, points: Floats) -> float:
@@ -68,15 +73,16 @@ def test_exact_distances_that_are_masked_are_found_again_by_both_forms(
 
 
 @pytest.mark.medium
-def test_all_completions_agree_on_a_masked_problem(problem: Any) -> None:
+def test_both_forms_agree_on_a_masked_problem(problem: Any) -> None:
     _, squared, mask = problem(12, 2, 0.7)
-    found = [
-        sdp_trace(squared, mask, 2, kappa=LARGE),
-        sdp_frobenius(squared, mask, 2),
-        s_stress(squared, mask, 2),
-    ]
-    for one in found:
-        np.testing.assert_allclose(one.squared_distances, found[-1].squared_distances, atol=2e-3 * np.nanmax(squared))
+    one, other = sdp_trace(squared, mask, 2, kappa=LARGE), sdp_frobenius(squared, mask, 2)
+    np.testing.assert_allclose(one.squared_distances, other.squared_distances, atol=2e-3 * np.nanmax(squared))
+
+
+def test_paths_go_through_points_at_the_same_place() -> None:
+    squared = squared_distances_of(np.array([[0.0, 0.0], [3.0, 0.0], [3.0, 0.0], [3.0, 4.0]]))
+    chain = np.abs(np.subtract.outer(range(4), range(4))) <= 1
+    assert geodesics(observed(squared, chain, 2))[0].tolist() == [0.0, 9.0, 9.0, 49.0]
 
 
 # Noisy ones

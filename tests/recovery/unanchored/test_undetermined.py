@@ -20,8 +20,9 @@ def said(ranges: Ranges, positions: Floats, noise: float = 1.0) -> str:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("noise", ["low", "mid", "high"])
-def test_the_turns_of_an_open_route_are_never_decided(noise: str) -> None:
-    for seed in range(20):
+@pytest.mark.parametrize("seeds", [5, pytest.param(20, marks=pytest.mark.long)])
+def test_the_turns_of_an_open_route_are_never_decided(noise: str, seeds: int) -> None:
+    for seed in range(seeds):
         positions = route("open", 400, seed=seed)
         ranges = measure(positions, NOISES[noise], seed=seed, missing=0.1, outliers=0.01)
         recovered = recover(ranges)

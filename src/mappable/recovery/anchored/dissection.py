@@ -7,9 +7,10 @@ Time and memory depend on the sizes of the separators: the number of parallel st
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
+from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
@@ -32,6 +33,7 @@ class Front:
     slots: Ints = field(default_factory=lambda: np.arange(0))  # of given entries in the dense matrix, by columns
     entries: Ints = field(default_factory=lambda: np.arange(0))  # their numbers among all given entries
     in_parent: Ints = field(default_factory=lambda: np.arange(0))  # rows of the border in the parent's matrix
+    runs: list[tuple[slice, slice]] = field(default_factory=list)  # the same as slices: rows here, and in the parent
     rows: Ints = field(default_factory=lambda: np.arange(0))  # coordinates of its own points among all
     border_rows: Ints = field(default_factory=lambda: np.arange(0))  # the same of its border
 
@@ -99,20 +101,26 @@ class Dissection:
                 points = np.concatenate([parent.own, parent.border])
                 place[points] = np.arange(len(points))
                 front.in_parent = (place[front.border][:, None] * k + axes).ravel()
+                cuts = np.flatnonzero(np.diff(front.in_parent) != 1) + 1
+                for begin, end in pairwise([0, *cuts.tolist(), len(front.in_parent)]):
+                    to = front.in_parent[begin:end]
+                    front.runs.append((slice(begin, end), slice(to[0], to[-1] + 1)) if end else (slice(0), slice(0)))
 
     def factor(self, diagonal: Floats, coupling: Floats) -> "DissectedFactor":
         """Compute the Cholesky factor of a positive definite matrix."""
         values = np.concatenate([diagonal.ravel(), coupling.ravel()])
         k = self.dimensions
-        waiting: list[list[tuple[Ints, Floats]]] = [[] for _ in self.fronts]
+        waiting: list[list[tuple[list[tuple[slice, slice]], Floats]]] = [[] for _ in self.fronts]
         found = []
         for number, front in enumerate(self.fronts):
             own, size = k * len(front.own), k * front.size
             flat = np.zeros(size * size)
             flat[front.slots] = values[front.entries]
             dense = flat.reshape((size, size), order="F")
-            for rows, added in waiting[number]:
-                dense[rows[:, None], rows] += added
+            for runs, added in waiting[number]:  # only the lower triangle is used
+                for last, (rows, to_rows) in enumerate(runs):
+                    for columns, to_columns in runs[: last + 1]:
+                        dense[to_rows, to_columns] += added[rows, columns]
             waiting[number] = []
             lower, failed = dpotrf(dense[:own, :own], lower=1)
             if failed:
@@ -123,7 +131,8 @@ class Dissection:
             if size > own:
                 across = dtrsm(1.0, lower, across, side=1, lower=1, trans_a=1)
                 if front.parent >= 0:
-                    waiting[front.parent].append((front.in_parent, dense[own:, own:] - across @ across.T))
+                    passed = dsyrk(-1.0, across, beta=1.0, c=dense[own:, own:], lower=1)
+                    waiting[front.parent].append((front.runs, passed))
             found.append((lower, across))
         return DissectedFactor(self, found)
 

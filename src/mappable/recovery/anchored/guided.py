@@ -16,9 +16,9 @@ CAPPED = 3.0  # sigmas: residual above which a range counts no more in this tria
 NOISY = 2.0  # noise of odometry, in stated spreads, above which a sentence reports it
 DRIFTED = 0.02, 0.002  # scale (share) and bias (radians per metre) above which a sentence reports drift
 FAR = 50  # points in order: a range that spans more closes a loop
-LEVELS = 10.0, 3.0  # noise of ranges, in stated spreads, at which all are fitted before false ones are found
+LEVELS = 10.0, 3.0, 1.0  # noise of ranges, in stated spreads: false ones are found at each level, the gross ones first
 FEW = 10  # loop-closing ranges that may be false by chance
-SLIP_ROUNDS = 8  # rounds in which motions that contradict the rest are found
+SLIP_ROUNDS = 5  # rounds per level in which motions that contradict the rest are found
 LISTED = 4  # parts that a sentence names, at most
 
 
@@ -86,16 +86,15 @@ def fit_guided(problem: Problem) -> tuple[Problem, Refined]:
     found = []
     for believed in (0.0, 1.0):
         trial, state = problem.twin(), problem.state
-        for level in LEVELS if believed else (1.0,):
-            trial.true, trial.noise.noise = np.full(len(problem.true), believed), level
+        trial.true = np.full(len(problem.true), believed)
+        for level in LEVELS if believed else LEVELS[-1:]:
+            trial.noise.noise = level
             state = settle(trial, state)
-        trial.noise.noise = 1.0
-        trial.look(state)
-        trial.true = trial.noise.chances()
-        if trial.relative is not None:
-            for _ in range(SLIP_ROUNDS):  # weights of a Cauchy distribution leave a contradiction in few motions
-                trial.relative.true = 1 / (1 + np.square(trial.relative.residual).mean(1))
+            for _ in range(SLIP_ROUNDS):
+                if trial.relative is not None:
+                    trial.relative.doubt()
                 state = settle(trial, state, steps=3)
+            trial.true = trial.noise.chances()
         refined = fit(trial, state)
         found.append((float(trial.costs().sum()), trial, refined))
     _, best, refined = min(found, key=lambda one: one[0])

@@ -12,6 +12,7 @@ The user does not give these numbers. They are drawn together with the positions
 the ranges: a turn has a radius of about the longest range.
 """
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,12 +123,8 @@ class Motion:
         c, *lengths = self.measure(positions)
         self._draw_pace(lengths[0][self.inside], lengths[1][self.inside], rng)
         k = c.shape[1] - 1  # number of directions in which a path can turn
-        before = np.concatenate([np.zeros((1, c.shape[1])), c[:-1]])
-        before[1:][~self.inside[:-1]] = 0.0
-        as_straight = -0.5 * np.square(c / self.straight).sum(1) - k * np.log(self.straight)
-        as_turn = -0.5 * np.square((c - self.likeness * before) / self.turning).sum(1) - k * np.log(self.turning)
-        ratios = np.where(self.inside, as_turn - as_straight, 0.0)
-        turns = _draw_turns(ratios, self.begin, self.end, rng)
+        before, as_straight, as_turn = self._likelihoods(c)
+        turns = _draw_turns(as_turn - as_straight, self.begin, self.end, rng)
         straight, turn = self.inside & ~turns, self.inside & turns
         self.straight = _draw_spread(
             np.square(c[straight]).sum(), k * straight.sum(), self.usual_straight, STRAIGHT_COUNT, rng
@@ -140,8 +137,38 @@ class Motion:
         begins, ends = (turns[1:] & ~turns[:-1]).sum(), (~turns[1:] & turns[:-1]).sum()
         self.begin = _draw_rate(begins, straight.sum(), self.usual_begin, rng)
         self.end = _draw_rate(ends, turn.sum(), self.usual_end, rng)
-        self.precision = np.where(self.inside, np.where(turns, self.turning, self.straight) ** -2.0, 0.0)
-        self.alike = np.where(turn, self.likeness, 0.0)
+        self._weigh(np.where(turns, self.turning, self.straight) ** -2.0, np.where(turn, self.likeness, 0.0))
+
+    def _likelihoods(self, c: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the curvature before each curvature (t, k), and log likelihoods (t,) on a straight and in a turn."""
+        before = np.concatenate([np.zeros((1, c.shape[1])), c[:-1]])
+        before[1:][~self.inside[:-1]] = 0.0
+        off = [(c, self.straight), (c - self.likeness * before, self.turning)]
+        logs = [-0.5 * np.square(one / spread).sum(1) - (c.shape[1] - 1) * np.log(spread) for one, spread in off]
+        straight, turn = (np.where(self.inside, one, 0.0) for one in logs)
+        return before, straight, turn
+
+    def expect(self) -> Floats:
+        """Weigh curvatures by their chances to be in a turn, and return costs (t,) summed over straight and turning.
+
+        Unlike `relax`, this gives a sharp turn the cost that draws give it.
+        """
+        prior = copy(self)
+        prior.reset()
+        _, straight, turn = prior._likelihoods(self.curvature)
+        chances, both = _filter_turns(turn - straight, prior.begin, prior.end)
+        for at in range(len(chances) - 2, -1, -1):
+            as_turn, as_straight = (_given_later(chances[at], later, prior.begin, prior.end) for later in (True, False))
+            chances[at] = chances[at + 1] * as_turn + (1 - chances[at + 1]) * as_straight
+        turning = np.array(chances) / prior.turning**2
+        precision = turning + (1 - np.array(chances)) / prior.straight**2
+        self._weigh(precision, prior.likeness * turning / precision)
+        even = np.where(self.inside, 0.5 * np.square(self.news / self.uneven), 0.0)
+        costs: Floats = even - straight - np.log(both)
+        return costs
+
+    def _weigh(self, precision: Floats, alike: Floats) -> None:
+        self.precision, self.alike = (np.where(self.inside, some, 0.0) for some in (precision, alike))
         self.alike[0] = 0.0
         self.alike[1:][~self.inside[:-1]] = 0.0
 
@@ -204,22 +231,35 @@ class Motion:
         return gradient, bands
 
 
-def _draw_turns(ratios: Floats, begin: float, end: float, rng: np.random.Generator) -> Bools:
-    """Draw states of a two-state Markov chain from log likelihood ratios (t,): forward filter, backward sampling."""
-    odds = np.exp(np.clip(ratios, -200, 200)).tolist()
+def _filter_turns(ratios: Floats, begin: float, end: float) -> tuple[list[float], list[float]]:
+    """Return chances (t,) of a turn in a two-state Markov chain, given log likelihood ratios up to there.
+
+    Also return the likelihoods (t,) of each, relative to straight.
+    """
     chances: list[float] = []
+    both: list[float] = []
     chance = begin / (begin + end)
-    for odd in odds:
-        chance = chance * odd / (chance * odd + 1 - chance)
+    for odd in np.exp(np.clip(ratios, -200, 200)).tolist():
+        both.append(chance * odd + 1 - chance)
+        chance = chance * odd / both[-1]
         chances.append(chance)
         chance = chance * (1 - end) + (1 - chance) * begin
-    turns = np.zeros(len(odds), dtype=bool)
+    return chances, both
+
+
+def _given_later(chance: float, later: bool, begin: float, end: float) -> float:
+    """Return the chance of a turn, given whether the next point is in a turn."""
+    yes, no = (1 - end, begin) if later else (end, 1 - begin)
+    return chance * yes / (chance * yes + (1 - chance) * no)
+
+
+def _draw_turns(ratios: Floats, begin: float, end: float, rng: np.random.Generator) -> Bools:
+    """Draw states of a two-state Markov chain from log likelihood ratios (t,): forward filter, backward sampling."""
+    chances, _ = _filter_turns(ratios, begin, end)
+    turns = np.zeros(len(chances), dtype=bool)
     later: bool | None = None
-    for number, dice in zip(reversed(range(len(odds))), rng.random(len(odds)).tolist(), strict=True):
-        chance = chances[number]
-        if later is not None:
-            yes, no = (1 - end, begin) if later else (end, 1 - begin)
-            chance = chance * yes / (chance * yes + (1 - chance) * no)
+    for number, dice in zip(reversed(range(len(chances))), rng.random(len(chances)).tolist(), strict=True):
+        chance = chances[number] if later is None else _given_later(chances[number], later, begin, end)
         turns[number] = later = dice < chance
     return turns
 

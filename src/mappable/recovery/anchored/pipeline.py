@@ -6,44 +6,34 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 from threadpoolctl import threadpool_limits
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
+from mappable.recovery import hints
+from mappable.recovery.anchored import undetermined
 from mappable.recovery.anchored.folds import Fold
 from mappable.recovery.anchored.guided import contradictions, coverage, fit_guided, guided_start
 from mappable.recovery.anchored.loose import DOUBTFUL, overrules, place
-from mappable.recovery.anchored.problem import WEAK, Problem, consecutive, vagueness
+from mappable.recovery.anchored.problem import WEAK, Problem, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.relative import Relative, covered, reckon
 from mappable.recovery.anchored.sides import Side, best_sides, draw_sides, guess_spread
-from mappable.recovery.anchored.starts import bow, drawn_from, grown, harmonic
-from mappable.recovery.anchored.undetermined import (
-    doubts,
-    long_ways,
-    misfits,
-    spanned,
-    undecided_folds,
-    undecided_sides,
-    unplaced,
-    unseen,
-)
-from mappable.recovery.hints import Anchors, Motions, Odometry, Turns, among, check_points, whole_numbers
+from mappable.recovery.anchored.starts import between_anchors, between_by_shape, drawn_from, grown
+from mappable.recovery.hints import Anchors, Motions, Odometry, Turns, among
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.filtering import common_neighbor_filter
 
 CHAINS, SWEEPS = 10, 100  # number of Markov chains, and draws per chain
 # Maps with more points than this have fewer chains, and fewer draws per chain: their time grows with points * draws.
-MANY, MANY_CHAINS, MANY_DRAWS, LEAST_SWEEPS = 1_000, 4, 5e5, 25
+MANY, MANY_CHAINS, MANY_DRAWS, LEAST_SWEEPS = 1_000, 2, 5e5, 50
 FITTING = 0.97  # share of ranges that fit, above which no other start is tried for many points
+STRAINED = 6.0  # sigmas: distance from a known position above which another start is tried for many points
 TRIED = 8  # rounds of the fit of each start; the best is then fitted to the end
 GAUGE = 1e-6  # metres: sigma of the first point of a map without known positions
-ASIDE = 0.1  # of the longest range: random offset from the mean of its neighbors at which a point starts
 
 
 def recover_anchored(
@@ -89,9 +79,9 @@ def recover_anchored(
             raise BadInputError("recovery needs known positions or motions: give one of them, or use mappable.recover")
         gauge = int(motions.i.min())
         anchors = Anchors([gauge], np.zeros((1, motions.metres.shape[1])), GAUGE)
-    drives = _checked(ranges, anchors, ordered, odometry, turns, motions)
+    drives = hints.check_hints(ranges, anchors, ordered, odometry, turns, motions)
     kept = common_neighbor_filter(ranges)
-    parts = _parts(ranges.where(kept), odometry, motions)
+    parts = hints.connected_parts(ranges.where(kept), odometry, motions)
     held = np.isin(parts, parts[anchors.points])
     points, number = np.flatnonzero(held), np.cumsum(held) - 1
     origin = anchors.positions.mean(0)
@@ -100,10 +90,10 @@ def recover_anchored(
         ranges.among(points),
         kept[inside],
         Anchors(number[anchors.points], anchors.positions - origin, anchors.sigma),
-        [number[drive] for drive in _unbroken(drives, held)],
-        among(odometry, held),  # type: ignore[arg-type]
-        among(turns, held),  # type: ignore[arg-type]
-        among(motions, held),  # type: ignore[arg-type]
+        [number[drive] for drive in hints.unbroken(drives, held)],
+        among(odometry, held),
+        among(turns, held),
+        among(motions, held),
         None if gauge is None else int(number[gauge]),
     )
     with threadpool_limits(1):  # the systems are too small for several threads
@@ -119,14 +109,22 @@ def recover_anchored(
     gaps = [] if solution.erratic else solver.gaps(refined.positions)
     ends = [(points[begin], points[end], way) for begin, end, way in gaps]
     said = [
-        *(spanned(anchors, solver.odometry, held, led=motions is not None) if gauge is None else unplaced(held, gauge)),
+        *(
+            undetermined.spanned(anchors, solver.odometry, held, led=motions is not None)
+            if gauge is None
+            else undetermined.unplaced(held, gauge)
+        ),
         *solver.contradictions(points, false),
-        *undecided_sides(points, solution.sides),
-        *undecided_folds(points, solution.folds or ()),
-        *long_ways(anchors.points, ends),
-        *doubts(false, weak=solution.weak, erratic=solution.erratic),
-        *misfits(false, refined.noise, doubtful=solution.doubtful),
-        *([] if solution.guided else unseen(false, drawn=solution.drawn, folded=solution.folds is not None)),
+        *undetermined.undecided_sides(points, solution.sides),
+        *undetermined.undecided_folds(points, solution.folds or ()),
+        *undetermined.long_ways(anchors.points, ends),
+        *undetermined.doubts(false, weak=solution.weak, erratic=solution.erratic),
+        *undetermined.misfits(false, refined.noise, doubtful=solution.doubtful),
+        *(
+            []
+            if solution.guided
+            else undetermined.unseen(false, drawn=solution.drawn, folded=solution.folds is not None)
+        ),
     ]
     found = Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
     if solver.guided is None or solver.guided.relative is None:
@@ -183,8 +181,11 @@ class _Solver:
         rng = generator(seed, Purpose.ANCHORED)
         if self.motions is not None:
             return self._guided(self.motions, seed, sweeps, progress)
-        between, drawn = self._between_anchors(seed, self.drives), drawn_from(self.ranges, self.anchors, seed)
-        problem, refined = self._best([between, *drawn[:1]]) if self.drives else (None, None)
+        between, drawn = self._between(seed, self.drives), drawn_from(self.ranges, self.anchors, seed)
+        starts = [between, *drawn[:1]]
+        if drawn and self.ranges.count > MANY and between.shape[1] == 2:
+            starts.insert(0, between_by_shape(between, drawn[0], self.anchors, self.drives))
+        problem, refined = self._best(starts) if self.drives else (None, None)
         if problem is None or refined is None or problem.motion is None:
             refined, folds, doubtful = self._placed([between, *drawn], seed, rng)
             return _Solution(refined, refined.noise * self.vagueness > WEAK, folds=folds, doubtful=doubtful)
@@ -204,7 +205,7 @@ class _Solver:
 
     def _guided(self, motions: Motions, seed: int, sweeps: int | None, progress: bool) -> "_Solution":
         """Fit from dead reckoning; draw samples only where motions are missing, because turns there are uncertain."""
-        rough = self._between_anchors(seed, self.drives)
+        rough = self._between(seed, self.drives)
         reckoned = reckon(motions, self.ranges.count)
         start, frames = guided_start(reckoned, self.ranges, self.anchors, rough)
         posed = self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, self.extent
@@ -248,6 +249,10 @@ class _Solver:
                     found.append((int(drive[begin]), int(drive[end]), way / self.reach))
         return found
 
+    def _between(self, seed: int, drives: list[Ints]) -> Floats:
+        given = self.odometry, self.motions
+        return between_anchors(self.ranges, self.anchors, drives, given, self.led, self.reach, self.vagueness, seed)
+
     def _problem(self, start: Floats) -> Problem:
         return Problem(self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, self.extent)
 
@@ -275,7 +280,7 @@ class _Solver:
     def _further(self, seed: int) -> Iterator[Floats]:
         """Yield more starts for points without order; each is computed on demand."""
         if self.drives:
-            yield self._between_anchors(seed, [])
+            yield self._between(seed, [])
         yield from grown(self.ranges, self.anchors)
 
     def _best(self, starts: list[Floats]) -> tuple[Problem, Refined]:
@@ -285,53 +290,11 @@ class _Solver:
             problem = self._problem(start)
             refined = fit(problem, problem.state, rounds=TRIED)
             found.append((float(problem.costs().sum()), problem, refined))
-            if problem.count > MANY and refined.noise <= DOUBTFUL and (refined.true > 0.5).mean() > FITTING:
+            fits = refined.noise <= DOUBTFUL and (refined.true > 0.5).mean() > FITTING
+            if problem.count > MANY and fits and problem.strain() < STRAINED:
                 break
         _, problem, refined = min(found, key=lambda one: one[0])
         return problem, fit(problem, refined.state, rounds=25 if problem.count <= MANY else TRIED)
-
-    def _between_anchors(self, seed: int, drives: list[Ints]) -> Floats:
-        """Start drives as bows between known positions, and other points by odometry or at the mean of their neighbors.
-
-        Points in no drive get a small random offset: on the line between two points, the gradient leads to neither
-        side.
-        """
-        known, step = self.anchors, self._step()
-        at = np.full((self.ranges.count, known.positions.shape[1]), np.nan)
-        at[known.points] = known.positions
-        for drive in drives:
-            for begin, end in pairwise(np.flatnonzero(np.isin(drive, known.points)).tolist()):
-                if not self.led[drive[begin + 1 : end]].all():
-                    at[drive[begin : end + 1]] = bow(at[drive[begin]], at[drive[end]], end - begin, step)
-        aside = np.isnan(at[:, 0])
-        for drive in drives:
-            aside[drive] = False
-        filled = harmonic(*self._links(), at)
-        noise = generator(seed, Purpose.ANCHORED).standard_normal((int(aside.sum()), at.shape[1]))
-        filled[aside] += ASIDE * self.reach * noise
-        return filled
-
-    def _step(self) -> float:
-        """Return the median metres from one image to the next, or 0 if ranges are missing or too noisy."""
-        near = consecutive(self.ranges, self.drives)
-        return float(np.median(self.ranges.metres[near])) if near.any() and self.vagueness <= WEAK else 0.0
-
-    def _links(self) -> tuple[csr_array, Floats]:
-        """Return weights (n, n) between points, larger for shorter ranges, and the pull (n, k) of odometry."""
-        i, j, strength = self.ranges.i, self.ranges.j, np.square(1 / (self.ranges.metres + self.ranges.sigma))
-        if self.motions is not None:
-            i, j = np.concatenate([i, self.motions.i]), np.concatenate([j, self.motions.j])
-            way = np.linalg.norm(self.motions.metres, axis=1)
-            strength = np.concatenate([strength, np.square(1 / (way + self.reach))])
-        pull = np.zeros((self.ranges.count, self.anchors.positions.shape[1]))
-        if self.odometry is not None:
-            i, j = np.concatenate([i, self.odometry.i]), np.concatenate([j, self.odometry.j])
-            sure = self.odometry.sigma**-2.0
-            strength = np.concatenate([strength, sure])
-            np.add.at(pull, self.odometry.j, sure[:, None] * self.odometry.metres)
-            np.add.at(pull, self.odometry.i, -sure[:, None] * self.odometry.metres)
-        one_way = csr_array((strength, (i, j)), shape=(self.ranges.count, self.ranges.count))
-        return (one_way + one_way.T).tocsr(), pull
 
 
 def _sampled(
@@ -344,7 +307,7 @@ def _sampled(
     starts = [draw_sides(refined.state, sides, rng) for _ in range(chains)]
     shown = track(starts, "sampling maps that fit", len(starts)) if progress else starts
     drawn = sample(problem, shown, rng, sweeps=usual if sweeps is None else sweeps)
-    return replace(drawn, covariances=drawn.covariances + guess_spread(problem, drawn.positions, rng))
+    return replace(drawn, covariances=drawn.covariances + guess_spread(problem, drawn.positions, sides, rng))
 
 
 def _effort(count: int) -> tuple[int, int]:
@@ -352,61 +315,3 @@ def _effort(count: int) -> tuple[int, int]:
     if count <= MANY:
         return CHAINS, SWEEPS
     return MANY_CHAINS, max(LEAST_SWEEPS, round(min(SWEEPS, MANY_DRAWS / MANY_CHAINS / count)))
-
-
-def _parts(ranges: Ranges, *others: Odometry | Motions | None) -> Ints:
-    """Return the connected part (n,) of each point; ranges, odometry and motions connect points."""
-    given = [one for one in others if one is not None]
-    if not given:
-        return ranges.parts
-    i, j = np.concatenate([ranges.i, *(one.i for one in given)]), np.concatenate([ranges.j, *(one.j for one in given)])
-    links = csr_array((np.ones(len(i)), (i, j)), shape=(ranges.count, ranges.count))
-    labels: Ints = connected_components(links, directed=False)[1].astype(np.int64)
-    return labels
-
-
-def _checked(
-    ranges: Ranges,
-    anchors: Anchors,
-    ordered: bool | Sequence[ArrayLike],
-    odometry: Odometry | None,
-    turns: Turns | None,
-    motions: Motions | None,
-) -> list[Ints]:
-    """Check all input against the ranges, and return the drives."""
-    check_points("an anchor", anchors.points, ranges.count)
-    dimensions = anchors.positions.shape[1]
-    for hint in (odometry, motions):
-        if hint is not None:
-            check_points("odometry", np.concatenate([hint.i, hint.j]), ranges.count)
-            if hint.metres.shape[1] != dimensions:
-                raise BadInputError(
-                    f"odometry has {hint.metres.shape[1]} dimensions, but known positions have {dimensions}"
-                )
-    if turns is not None:
-        check_points("a turn", turns.points, ranges.count)
-        if dimensions != 2:
-            raise BadInputError(f"turns need a 2-D map, but known positions have {dimensions} dimensions")
-    if ordered is True:
-        drives = [np.arange(ranges.count)]
-    else:
-        drives = [] if ordered is False else [whole_numbers("a drive", drive) for drive in ordered]
-    every = np.concatenate(drives) if drives else np.arange(0)
-    check_points("a drive", every, ranges.count)
-    if len(np.unique(every)) < len(every):
-        twice = np.flatnonzero(np.bincount(every) > 1)[0]
-        raise BadInputError(f"point {twice} occurs more than once in the drives: give each point once")
-    if turns is not None:
-        lost = np.setdiff1d(turns.points, np.concatenate([np.arange(0), *(drive[1:-1] for drive in drives)]))
-        if len(lost):
-            raise BadInputError(f"the turn at point {lost[0]} needs a step before it and a step after it in a drive")
-    return drives
-
-
-def _unbroken(drives: list[Ints], held: Bools) -> list[Ints]:
-    """Split drives at points that are not held, and leave these points out."""
-    found = []
-    for drive in drives:
-        breaks = np.flatnonzero(~held[drive])
-        found += [piece[held[piece]] for piece in np.split(drive, breaks)]
-    return [piece for piece in found if len(piece)]

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from copy import copy
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Floats, Ints
@@ -16,7 +15,7 @@ from mappable.recovery.anchored.deviations import Deviations
 from mappable.recovery.anchored.dissection import plan_elimination
 from mappable.recovery.anchored.motion import Motion
 from mappable.recovery.anchored.range_noise import PlainNoise, RangeNoise
-from mappable.recovery.anchored.relative import Relative, covered
+from mappable.recovery.anchored.relative import Relative, covered, gather
 from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.ranges import Ranges
 
@@ -25,7 +24,7 @@ FOLLOWING = 3  # lag in order up to which the share of missing ranges is measure
 STILL = 1e-3  # of the longest range: shortest step that a camera is assumed to make
 LEAST_MISSING = 0.02  # smallest share of missing ranges between close points
 WEAK = 0.3  # vagueness above which ranges say less than the order of images does
-UNTURNED = 1e-6  # inverse variance of an orientation that nothing determines, in radians
+HELD = 1e12  # inverse variance of a fixed point: all that is estimated rests on it
 USUAL_LONGEST = 0.98  # quantile of the ranges that counts as the longest range, so that outliers do not count
 
 
@@ -88,7 +87,7 @@ class Problem:
         self.pair_ends = all_keys // self.count, all_keys % self.count
         self.plan = plan_elimination(self.count, self.dimensions + self.spin + 1, *self.pair_ends, self.hub)
         self.pairs = len(all_keys)
-        self.at_i, self.at_j = (_gather(ends, self.count) for ends in (ranges.i, ranges.j))
+        self.at_i, self.at_j = (gather(ends, self.count) for ends in (ranges.i, ranges.j))
         self.true: Floats = np.ones(len(ranges))  # weights: probabilities, or draws, that a range is true
         state = np.zeros((self.count, self.dimensions + self.spin + 1))
         state[: self.points, : self.dimensions] = start
@@ -117,6 +116,11 @@ class Problem:
     def _shifts(self, state: Floats) -> Floats:
         shifts: Floats = state[self.ranges.i, -1] + state[self.ranges.j, -1]
         return shifts
+
+    def strain(self) -> float:
+        """Return the largest distance of a point from its known position, in sigmas."""
+        off = np.linalg.norm(self.positions[self.known.points] - self.known.positions, axis=1)
+        return float((off / self.known.sigma).max())
 
     def twin(self) -> "Problem":
         """Copy the problem, to try another state without changing this one."""
@@ -211,9 +215,10 @@ class Problem:
                 np.add.at(diagonal, (ends[:, None], axes, axes), inverse[:, None])
             np.add.at(coupling, (self.odometry_pairs[:, None], axes, axes), -inverse[:, None])
         if self.relative is not None:
-            self._add_motions(self.relative, diagonal, coupling, right)
+            system = diagonal, coupling, right
+            self.relative.add_to(system, self.motion_pairs, self.hub, self.hub_pairs, self.state)
         if len(self.fixed):
-            diagonal[self.fixed], right[self.fixed] = np.eye(d), 0.0
+            diagonal[self.fixed], right[self.fixed] = HELD * np.eye(d), 0.0
             coupling[np.isin(self.pair_ends[0], self.fixed) | np.isin(self.pair_ends[1], self.fixed)] = 0.0
         return diagonal, coupling, right
 
@@ -223,31 +228,6 @@ class Problem:
         by_i[:, : self.dimensions] = self.directions
         by_i[:, -1] = 0.0 if self.plain else self.noise.spread
         return by_i, np.array([-1.0] * (self.dimensions + self.spin) + [1.0])
-
-    def _add_motions(self, relative: Relative, diagonal: Floats, coupling: Floats, right: Floats) -> None:
-        """Add relative motions, and the priors of orientations and drift, to the linear system."""
-        p, motions = self.dimensions + self.spin, relative.motions
-        weighted = relative.true[:, None] * relative.residual
-        swapped = (motions.i > motions.j)[:, None, None]
-        terms = [(motions.i, relative.by_i), (motions.j, relative.by_j)]
-        across = np.einsum("mra,m,mrb->mab", relative.by_i, relative.true, relative.by_j)
-        across = np.where(swapped, across.transpose(0, 2, 1), across)
-        np.add.at(coupling[:, :p, :p], self.motion_pairs, across)
-        if self.hub is not None:
-            for ends, slopes in terms:
-                crossed = np.einsum("mra,m,mrb->mab", slopes, relative.true, relative.by_drift)
-                np.add.at(coupling[:, :p, :p], self.hub_pairs[ends], crossed)
-            terms.append((np.full(len(motions), self.hub), relative.by_drift))
-            axes = np.arange(p)
-            diagonal[self.hub, axes, axes] += relative.prior
-            right[self.hub, :p] -= relative.prior * self.state[self.hub, :p]
-        for ends, slopes in terms:
-            gather = _gather(ends, self.count)
-            squares = np.einsum("mra,m,mrb->mab", slopes, relative.true, slopes)
-            diagonal[:, :p, :p] += (gather @ squares.reshape(len(ends), p * p)).reshape(self.count, p, p)
-            right[:, :p] -= gather @ np.einsum("mra,mr->ma", slopes, weighted)
-        axes = np.arange(self.dimensions, p)
-        diagonal[: self.points, axes[:, None], axes[:, None]] += UNTURNED
 
     def motion_doubt(self, diagonal: Floats, coupling: Floats) -> Floats:
         """Return the covariance (m, d, d) of the residuals of motions, given the blocks of a covariance of states."""
@@ -281,12 +261,6 @@ class Problem:
         doubt += np.einsum("ea,eab,eb->e", by_j, diagonal[self.ranges.j], by_j)
         doubt += 2 * np.einsum("ea,eab,eb->e", by_i, across, by_j)
         return doubt
-
-
-def _gather(ends: Ints, count: int) -> csr_array:
-    """Return a matrix (count, m) that adds rows (m,) up at their `ends`."""
-    rows = np.arange(len(ends))
-    return csr_array((np.ones(len(ends)), (ends, rows)), shape=(count, len(ends)))
 
 
 def vagueness(ranges: Ranges) -> float:

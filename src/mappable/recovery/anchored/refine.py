@@ -102,9 +102,11 @@ def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator,
     inner, inners = np.zeros_like(squared), 0
     true, level = np.zeros(len(problem.ranges)), 0.0
     initial = noise.noise, noise.false
+    diagonal, coupling, _ = problem.system()
+    spread = problem.plan.factor(diagonal, coupling)
     for start in starts:
         chains += 1
-        mean = state = start
+        mean, state = start, start + spread.draw(rng)
         noise.noise, noise.false = initial
         problem.look(mean)
         motion.reset()

@@ -28,6 +28,7 @@ SERIES = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600)
 SCALE_WIDTH, ASIDE_WIDTH, BIAS_WIDTH = 0.01, 0.005, 5e-4
 FIRST_WIDTH = 4.5  # times these widths: the prior with which a fit begins
 SLIPS, SLIPPED = 0.01, 30.0  # share of false motions, and their error in stated spreads
+UNTURNED = 1e-6  # inverse variance of an orientation that nothing determines, in radians
 STATED_COUNT = 20  # weight of the stated spreads, in observations
 
 
@@ -136,6 +137,40 @@ class Relative:
         costs: Floats = 0.5 * self.true * np.square(self.residual).sum(1)
         return costs
 
+    def add_to(
+        self, system: tuple[Floats, Floats, Floats], pairs: Ints, hub: int | None, hub_pairs: Ints, state: Floats
+    ) -> None:
+        """Add the motions, and the priors of orientations and drift, to a linear system.
+
+        `pairs` (m,) are rows of `coupling` per motion. `hub` is the row of the drift, coupled to points by `hub_pairs`.
+        """
+        diagonal, coupling, right = system
+        i, j, p = self.motions.i, self.motions.j, self.k + self.spin
+        weighted = self.true[:, None] * self.residual
+        terms = [(i, self.by_i), (j, self.by_j)]
+        across = np.einsum("mra,m,mrb->mab", self.by_i, self.true, self.by_j)
+        across = np.where((i > j)[:, None, None], across.transpose(0, 2, 1), across)
+        np.add.at(coupling[:, :p, :p], pairs, across)
+        if hub is not None:
+            for ends, slopes in terms:
+                crossed = np.einsum("mra,m,mrb->mab", slopes, self.true, self.by_drift)
+                np.add.at(coupling[:, :p, :p], hub_pairs[ends], crossed)
+            terms.append((np.full(len(i), hub), self.by_drift))
+            axes = np.arange(p)
+            diagonal[hub, axes, axes] += self.prior
+            right[hub, :p] -= self.prior * state[hub, :p]
+        for ends, slopes in terms:
+            added = gather(ends, len(diagonal))
+            squares = np.einsum("mra,m,mrb->mab", slopes, self.true, slopes)
+            diagonal[:, :p, :p] += (added @ squares.reshape(len(ends), p * p)).reshape(-1, p, p)
+            right[:, :p] -= added @ np.einsum("mra,mr->ma", slopes, weighted)
+        axes = np.arange(self.k, p)
+        diagonal[: len(self.frames), axes[:, None], axes[:, None]] += UNTURNED
+
+    def doubt(self) -> None:
+        """Weigh motions by a Cauchy distribution, which leaves a contradiction in few motions."""
+        self.true = 1 / (1 + np.square(self.residual).mean(1))
+
     def learn(self, doubt: Floats, squared_drift: Floats) -> None:
         """Update which motions are true, their noise, and the prior of the drift.
 
@@ -192,6 +227,12 @@ def covered(motions: Motions | None, sequences: Sequence[Ints], count: int) -> B
     for sequence in sequences:
         found[sequence[:-1]] = parts[sequence[:-1]] == parts[sequence[1:]]
     return found
+
+
+def gather(ends: Ints, count: int) -> csr_array:
+    """Return a matrix (count, m) that adds rows (m,) up at their `ends`."""
+    rows = np.arange(len(ends))
+    return csr_array((np.ones(len(ends)), (ends, rows)), shape=(count, len(ends)))
 
 
 def rotations(angles: Floats) -> Floats:

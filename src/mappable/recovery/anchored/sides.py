@@ -7,6 +7,7 @@ ways are tried, for every second gap at once, and then for the other gaps. Each 
 points.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, pairwise
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from mappable.arrays import Floats, Ints
 from mappable.recovery.anchored.problem import Problem
-from mappable.recovery.anchored.refine import Refined, fit
+from mappable.recovery.anchored.refine import Refined, fit, settle
 
 CURVED = 0.5  # of the longest range: a path that leaves the line by less has no sides
 ROUNDS = 8  # rounds of the fit of the other side
@@ -30,6 +31,9 @@ BRIDGES, DRAWS, ARRIVING = 12, 3000, 1.15  # ways of a long path, drives drawn f
 ENSEMBLE, WRONG = 40, 0.75  # random drives that stand for a wrong guess, and its probability
 BETWEEN, LASTING = 9.0, 1.5  # longest ranges: metres between turns, and length of a turn; as in motion.py
 SEARCHES, BETTER = 5, 2.0  # rounds of the search, and decrease of the cost above which another way is taken
+# For ways that the fit leaves: rounds, excess cost above which they are impossible, and the factor as above. Chosen
+# after route 23 of benchmarks/anchored.py was seen, on it and on routes 300 to 304.
+TRIALS, UNSETTLED, SHARP_MODEL = 10, 25.0, 8.0
 STRETCHED = 1.7  # largest factor by which a way is scaled to arrive
 
 
@@ -41,11 +45,13 @@ class Side:
     state: Floats
     excess: float  # cost above that of the first way
     guessed: bool = False  # the path is long, so its turns are a guess
+    sharp: bool = False  # the fit leaves this way because of a sharp turn: it only widens covariances
 
     @property
     def odds(self) -> float:
         """Return the odds of this way against the first way."""
-        return float(np.exp(-np.clip(self.excess / (MODEL if self.guessed else 1.0), -FARTHER, FARTHER)))
+        factor = MODEL if self.guessed else SHARP_MODEL if self.sharp else 1.0
+        return float(np.exp(-np.clip(self.excess / factor, -FARTHER, FARTHER)))
 
 
 def by_gap(sides: list[Side]) -> list[list[Side]]:
@@ -62,7 +68,7 @@ def best_sides(problem: Problem, refined: Refined, rng: np.random.Generator) -> 
     for search in range(SEARCHES):
         sides = other_sides(problem, refined.state, rng)
         better = [min(ways, key=lambda one: one.excess) for ways in by_gap(sides)]
-        better = [one for one in better if one.excess < -BETTER]
+        better = [one for one in better if one.excess < -BETTER and not one.sharp]
         if not better or search == SEARCHES - 1:
             break
         state = refined.state.copy()
@@ -82,6 +88,7 @@ def other_sides(problem: Problem, state: Floats, rng: np.random.Generator | None
     gaps = [gap for gap in _gaps(problem) if _width(state[gap, :k]) > CURVED * problem.reach]
     most, rounds = (None, ROUNDS) if problem.count <= MANY else (1, FEW_ROUNDS)
     ways = [_ways(state[gap, :k], problem.reach, rng)[:most] for gap in gaps]
+    left: list[list[Ints]] = [[], []]  # gaps whose mirrored way the fit leaves
     for number in range(max(map(len, ways), default=0)):
         for parity in (0, 1):
             some = [gap for gap in range(parity, len(gaps), 2) if number < len(ways[gap])]
@@ -99,17 +106,57 @@ def other_sides(problem: Problem, state: Floats, rng: np.random.Generator | None
                 known = [state[points], *(one.state for one in found if one.points is points)]
                 moved = [np.linalg.norm((fitted[points] - one)[:, :k], axis=1).max() for one in known]
                 excess = float((after - before)[points].sum())
+                if number == 0 and moved[0] <= CURVED * problem.reach:
+                    left[parity].append(points)
                 if min(moved) > CURVED * problem.reach and excess < FARTHER:
                     found.append(
                         Side(points, fitted[points], excess, _length(state[points, :k]) > LONG * problem.reach)
                     )
+    if problem.count <= MANY and any(left):
+        found += _turning_sides(problem, state, left)
     return found
+
+
+def _turning_sides(problem: Problem, state: Floats, left: list[list[Ints]]) -> Iterator[Side]:
+    """Yield mirrored ways that the fit leaves because it prefers gentle bows to sharp turns.
+
+    From a way with a turn near a known point, the fit can slide to a bow on the other side, even if the turn is true.
+    Here, turns are weighed as samples weigh them.
+    """
+    k = problem.dimensions
+    first, before = _with_turns(problem, state)
+    for points in filter(None, left):
+        mirrored = state.copy()
+        for gap in points:
+            mirrored[gap, :k] = _turned(state[gap, :k])
+        turned, after = _with_turns(problem, mirrored)
+        for gap in points:
+            moved = np.linalg.norm((turned - first)[gap, :k], axis=1).max()
+            excess = float((after - before)[gap].sum())
+            if moved > CURVED * problem.reach and excess < UNSETTLED:
+                yield Side(gap, turned[gap], excess, sharp=True)
+
+
+def _with_turns(problem: Problem, state: Floats) -> tuple[Floats, Floats]:
+    """Fit a state with the turns that it has, and return it with each point's share (n,) of its cost."""
+    trial = problem.twin()
+    if trial.motion is None:
+        raise ValueError("turns need points in order")
+    trial.look(state)
+    costs = trial.motion.expect()
+    for _ in range(TRIALS):
+        state = settle(trial, state, steps=3)
+        trial.true = trial.noise.chances()
+        costs = trial.motion.expect()
+    total = trial.costs()
+    total[trial.motion.order[1:-1]] += costs - trial.motion.costs()
+    return state, total
 
 
 def draw_sides(state: Floats, sides: list[Side], rng: np.random.Generator) -> Floats:
     """Return the state with each gap on one of its ways, drawn by their probabilities."""
     drawn = state.copy()
-    for ways in by_gap(sides):
+    for ways in by_gap([one for one in sides if not one.sharp]):
         odds = np.array([1.0, *(one.odds for one in ways)])
         chosen = int(rng.choice(len(odds), p=odds / odds.sum()))
         if chosen:
@@ -148,13 +195,17 @@ def _ways(path: Floats, reach: float, rng: np.random.Generator) -> list[Floats]:
     return ways
 
 
-def guess_spread(problem: Problem, positions: Floats, rng: np.random.Generator) -> Floats:
-    """Return covariances (n, k, k) that cover a wrong guess of the turns of long paths.
+def guess_spread(problem: Problem, positions: Floats, sides: list[Side], rng: np.random.Generator) -> Floats:
+    """Return covariances (n, k, k) that cover a wrong guess of the turns of long paths, and sharp turns.
 
     With the probability `WRONG`, a long path is any drive of its length that arrives at the next known point.
     """
     n, k = positions.shape
     spread = np.zeros((n, k, k))
+    for one in sides:
+        if one.sharp:
+            off = one.state[:, :k] - positions[one.points]
+            spread[one.points] += one.odds / (1 + one.odds) * off[:, :, None] * off[:, None, :]
     for gap in _gaps(problem) if k == 2 else []:
         if _length(positions[gap]) > LONG * problem.reach:
             ways = _bridges(positions[gap], problem.reach, rng, ENSEMBLE)

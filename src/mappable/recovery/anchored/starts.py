@@ -5,19 +5,24 @@ to the known positions, are further starts.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import spsolve
 
-from mappable.arrays import Floats
+from mappable.arrays import Bools, Floats, Ints
+from mappable.randomness import Purpose, generator
 from mappable.recovery.align import align
-from mappable.recovery.hints import Anchors
+from mappable.recovery.anchored.problem import WEAK, consecutive
+from mappable.recovery.hints import Anchors, Motions, Odometry
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.grow import grow
 from mappable.recovery.unanchored.mds import landmark_geodesic_mds
 from mappable.recovery.unanchored.smacof import sparse_smacof
 
+ASIDE = 0.1  # of the longest range: random offset from the mean of its neighbors at which a point starts
+STRETCHED = 1.5  # largest factor by which the shape of a path is scaled to its known ends
 GROWN = 2  # maps that are grown, each from a known point; chosen on four folded paths (docs/recover-studies.md)
 
 
@@ -66,6 +71,22 @@ def drawn_from(ranges: Ranges, known: Anchors, seed: int) -> list[Floats]:
     return [_moved_to(known, some) for some in (drawn, flat)]
 
 
+def between_by_shape(start: Floats, drawn: Floats, known: Anchors, drives: list[Ints]) -> Floats:
+    """Replace the bows of a start (n, 2) by the shapes that a map of the ranges has there, moved to the known ends.
+
+    All drives along a street then turn to the same side, as their ranges to each other demand.
+    """
+    shaped, line = start.copy(), drawn @ np.array([1, 1j])
+    for drive in drives:
+        for begin, end in pairwise(np.flatnonzero(np.isin(drive, known.points)).tolist()):
+            part, ends = line[drive[begin : end + 1]], start[drive[[begin, end]]] @ np.array([1, 1j])
+            factor = (ends[1] - ends[0]) / (part[-1] - part[0]) if part[-1] != part[0] else 0.0
+            if 1 / STRETCHED < abs(factor) < STRETCHED:
+                moved = ends[0] + factor * (part - part[0])
+                shaped[drive[begin : end + 1]] = np.stack([moved.real, moved.imag], 1)
+    return shaped
+
+
 def grown(ranges: Ranges, known: Anchors) -> Iterator[Floats]:
     """Yield maps of the ranges alone, each grown from a known point and aligned to the known positions.
 
@@ -83,3 +104,54 @@ def _connected(ranges: Ranges) -> bool:
 
 def _moved_to(known: Anchors, positions: Floats) -> Floats:
     return align(positions[known.points], known.positions, scale=False)(positions)
+
+
+def between_anchors(
+    ranges: Ranges,
+    known: Anchors,
+    drives: list[Ints],
+    hints: tuple[Odometry | None, Motions | None],
+    led: Bools,
+    reach: float,
+    vague: float,
+    seed: int,
+) -> Floats:
+    """Start drives as bows between known positions, and other points by odometry or at the mean of their neighbors.
+
+    Points in no drive get a small random offset: on the line between two points, the gradient leads to neither side.
+    """
+    near = ranges.metres[consecutive(ranges, drives)]
+    step = float(np.median(near)) if len(near) and vague <= WEAK else 0.0
+    at = np.full((ranges.count, known.positions.shape[1]), np.nan)
+    at[known.points] = known.positions
+    for drive in drives:
+        for begin, end in pairwise(np.flatnonzero(np.isin(drive, known.points)).tolist()):
+            if not led[drive[begin + 1 : end]].all():
+                at[drive[begin : end + 1]] = bow(at[drive[begin]], at[drive[end]], end - begin, step)
+    aside = np.isnan(at[:, 0])
+    for drive in drives:
+        aside[drive] = False
+    filled = harmonic(*_links(ranges, *hints, reach, at.shape[1]), at)
+    noise = generator(seed, Purpose.ANCHORED).standard_normal((int(aside.sum()), at.shape[1]))
+    filled[aside] += ASIDE * reach * noise
+    return filled
+
+
+def _links(
+    ranges: Ranges, odometry: Odometry | None, motions: Motions | None, reach: float, k: int
+) -> tuple[csr_array, Floats]:
+    """Return weights (n, n) between points, larger for shorter ranges, and the pull (n, k) of odometry."""
+    i, j, strength = ranges.i, ranges.j, np.square(1 / (ranges.metres + ranges.sigma))
+    if motions is not None:
+        i, j = np.concatenate([i, motions.i]), np.concatenate([j, motions.j])
+        way = np.linalg.norm(motions.metres, axis=1)
+        strength = np.concatenate([strength, np.square(1 / (way + reach))])
+    pull = np.zeros((ranges.count, k))
+    if odometry is not None:
+        i, j = np.concatenate([i, odometry.i]), np.concatenate([j, odometry.j])
+        sure = odometry.sigma**-2.0
+        strength = np.concatenate([strength, sure])
+        np.add.at(pull, odometry.j, sure[:, None] * odometry.metres)
+        np.add.at(pull, odometry.i, -sure[:, None] * odometry.metres)
+    one_way = csr_array((strength, (i, j)), shape=(ranges.count, ranges.count))
+    return (one_way + one_way.T).tocsr(), pull

@@ -6,13 +6,16 @@ constraint is not convex. Distances do not determine the origin: it is the cente
 paper.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.sparse.csgraph import dijkstra
 
 from mappable.arrays import Bools, Floats
-from mappable.errors import BadInputError
-from mappable.recovery.matrices.completion import Completed, NotConvergedError, geodesics
+from mappable.errors import BadInputError, MappableError
 from mappable.recovery.matrices.interior_point import Solution, UnboundedError, solve
 from mappable.recovery.matrices.mask import check_square, observed
+from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.mds import classical_mds
 
 LIMIT = 300  # points
@@ -22,6 +25,25 @@ DOUBLINGS = 10  # number of times that kappa is doubled, at most
 MAX_KAPPA = 1e12
 FLOWN_APART = 100.0  # times the trace of the shortest paths: with a larger trace, kappa does not hold the points
 LEAST_TRACE = 0.5  # smallest trace of the shortest paths, in units of the largest squared distance (ranges may be 0)
+
+
+class NotConvergedError(MappableError):
+    """Raised if a program stops before it reaches the required accuracy."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """All squared distances, in the unit of the observed ones, and the points with these distances."""
+
+    squared_distances: Floats  # (n, n)
+    positions: Floats  # (n, k), centered at the origin
+    gap: float  # relative duality gap
+
+
+def geodesics(ranges: Ranges) -> Floats:
+    """Return the squared lengths (n, n) of the shortest paths along connected ranges."""
+    squared: Floats = np.square(dijkstra(ranges.graph, directed=False))
+    return (squared + squared.T) / 2
 
 
 def sdp_frobenius(squared_distances: Floats, mask: Bools, dimensions: int) -> Completed:

@@ -89,8 +89,15 @@ def known(setup: Setup) -> tuple[Ints, Source]:
 def calibrated_map(scoring: Scoring) -> tuple[Map, str]:
     """The map of the usual landmarks, with the given calibration or one from images of the set.
 
-    If calibration fails, the map has none and the second value says why.
+    If calibration fails, the map has none and the second value says why. The map is built once per scoring.
     """
+    if "map" not in scoring.shared:
+        scoring.shared["map"] = _calibrated_map(scoring)
+    found: tuple[Map, str] = scoring.shared["map"]
+    return found
+
+
+def _calibrated_map(scoring: Scoring) -> tuple[Map, str]:
     setup, described, landmarks = scoring.setup, scoring.descriptors, scoring.landmarks()
     bare = Map.build(setup.places[landmarks], described[landmarks], described.encoder)
     if scoring.calibration is not None:

@@ -16,9 +16,8 @@ from mappable.recovery.align import score as plain_score
 from mappable.recovery.baselines import interpolated, trivial_rows
 from mappable.recovery.drive import missing_steps, recover_drive
 from mappable.recovery.hints import Anchors
-from mappable.recovery.matrices.completion import Completed
 from mappable.recovery.matrices.mask import MaskReport, connect, mask_report, oracle_mask, paper_mask, threshold_mask
-from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
+from mappable.recovery.matrices.sdp import Completed, sdp_frobenius, sdp_trace
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.smacof import smacof
 
@@ -113,7 +112,7 @@ class Repetition:
         solve = sdp_frobenius if form == FROBENIUS else sdp_trace
         self.programs += 1
         completed = solve(self.ruler.scale * self.squared, whole, self.truth.shape[1])
-        self.gaps.append(completed.gap or 0.0)
+        self.gaps.append(completed.gap)
         if form == TRACE and not name:
             self.masked = np.where(whole, np.sqrt(self.ruler.scale * self.squared), np.nan)
             self.completed = np.sqrt(completed.squared_distances)

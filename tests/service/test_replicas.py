@@ -1,0 +1,145 @@
+"""Several servers on one Milvus map behind nginx: no accepted request is lost if one of them is killed."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mappable.maps import Map
+from milvus_server import Server
+
+pytestmark = pytest.mark.cluster
+
+REQUESTS, CLIENTS, KILLED_AFTER = 400, 4, 100
+SERVE = """
+import sys
+from mappable.cli import main
+from mappable.features import backbones
+backbones.__path__.append(sys.argv.pop())
+sys.argv[0] = "mappable"
+main()
+"""
+PAGE = Path(__file__).parents[2] / "docs/scale.md"
+
+
+@pytest.fixture
+def serve(backbones_folder: Path) -> Iterator[Callable[..., Any]]:
+    """Start `mappable serve MAP` on a port; return the process when it is ready."""
+    started = []
+
+    def begin(folder: Path, port: int) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", SERVE, "serve", str(folder), "--port", str(port), "--device", "cpu"]
+        running = subprocess.Popen([*command, str(backbones_folder)], stdout=subprocess.PIPE, text=True)
+        started.append(running)
+        assert running.stdout is not None
+        text = ""
+        while "serving at" not in text:
+            line = running.stdout.readline()
+            assert line, text
+            text += line
+        return running
+
+    yield begin
+    for running in started:
+        running.terminate()
+        running.communicate(timeout=60)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture
+def balance(tmp_path: Path) -> Iterator[Callable[[int, int], int]]:
+    """Start nginx with the configuration of docs/scale.md, with other ports; return its port."""
+    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    assert nginx, "nginx is not installed: scripts/system-packages python3 balancer"
+    running: list[subprocess.Popen[bytes]] = []
+
+    def begin(first: int, second: int) -> int:
+        port = free_port()
+        (shown,) = re.findall(r"```nginx\n(.*?)```", PAGE.read_text(), re.DOTALL)
+        for written, own in (("first:8000", first), ("second:8000", second)):
+            assert written in shown
+            shown = shown.replace(written, f"127.0.0.1:{own}")
+        assert "listen 80;" in shown
+        folders = "".join(f"{kind}_temp_path {tmp_path};" for kind in ("client_body", "proxy", "fastcgi"))
+        folders += "".join(f"{kind}_temp_path {tmp_path};" for kind in ("uwsgi", "scgi"))
+        http = f"access_log off; {folders}\n{shown.replace('listen 80;', f'listen 127.0.0.1:{port};')}"
+        (tmp_path / "nginx.conf").write_text(
+            f"daemon off; pid {tmp_path}/pid; worker_processes 1;\nevents {{}}\nhttp {{ {http} }}\n"
+        )
+        command = [nginx, "-p", str(tmp_path), "-c", "nginx.conf", "-e", str(tmp_path / "error.log")]
+        running.append(subprocess.Popen(command))
+        ends = time.monotonic() + 20
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                return port
+            except OSError:
+                assert time.monotonic() < ends, (tmp_path / "error.log").read_text()
+                time.sleep(0.1)
+
+    yield begin
+    for one in running:
+        one.terminate()
+        one.wait(timeout=20)
+
+
+def test_no_request_is_lost_if_a_replica_is_killed(
+    map_folder: Path,
+    images: list[tuple[str, bytes]],
+    serve: Callable[..., Any],
+    balance: Callable[[int, int], int],
+    new_client: Callable[[int], Any],
+    tmp_path: Path,
+) -> None:
+    server = Server(tmp_path / "milvus")
+    try:
+        for copy in ("first", "second"):  # as on two machines
+            shutil.copytree(map_folder, tmp_path / copy)
+            Map.open(tmp_path / copy).upload(server.uri).save(tmp_path / copy)
+        ports = free_port(), free_port()
+        first, _ = (serve(tmp_path / copy, port) for copy, port in zip(("first", "second"), ports, strict=True))
+        client, direct = new_client(balance(*ports)), new_client(ports[1])
+        expected = {name: direct.post("/locate", data).json["positions"][0] for name, data in images}
+        answers: list[tuple[int, bool]] = []
+
+        def agrees(found: dict[str, Any], name: str) -> bool:
+            near = np.allclose(found["coordinates"], expected[name]["coordinates"], atol=1e-3)
+            return near and found["landmark"] == expected[name]["landmark"]
+
+        def ask(number: int) -> None:
+            for request in range(number, REQUESTS, CLIENTS):
+                name, data = images[request % len(images)]
+                answer = client.post("/locate", data)
+                answers.append((answer.status, answer.status == 200 and agrees(answer.json["positions"][0], name)))
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+        while len(answers) < KILLED_AFTER:
+            time.sleep(0.01)
+        first.send_signal(signal.SIGKILL)
+        for thread in threads:
+            thread.join(timeout=120)
+        assert answers == [(200, True)] * REQUESTS
+        log = (tmp_path / "error.log").read_text()
+        assert "upstream" in log, "no request failed over"
+        located = r'mappable_requests_total{path="/locate",status="200"} (\d+)'
+        (served,) = map(int, re.findall(located, direct.get("/metrics").body.decode()))
+        assert REQUESTS // 2 < served < REQUESTS + len(images)  # the other replica answered until it was killed
+    finally:
+        server.kill()
