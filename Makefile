@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 # Tests start many processes. Without bytecode on disk, each one compiles all modules that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test test-long test-trust test-cluster bench docs sbom audit clean
+.PHONY: help demo quick test test-long test-trust test-cluster bench docs sbom audit release clean
 
 help:
 	@echo "make demo       set up, draw a simulated street, train three encoders on it, and write a report into ./demo"
@@ -23,6 +23,7 @@ help:
 	@echo "make docs       build the documentation into ./site"
 	@echo "make sbom       write the bill of materials (CycloneDX) of the environment to sbom.json"
 	@echo "make audit      look up known vulnerabilities of all locked packages; needs a network"
+	@echo "make release    build the sdist and the wheel into ./dist, and test them in new environments; publishes nothing"
 	@echo "make clean      remove everything that these commands create"
 
 demo: .venv/installed
@@ -61,8 +62,15 @@ sbom:
 audit: .audit
 	@for lock in requirements*.lock; do echo "$$lock:"; $(PYTHON) scripts/audit.py .audit/bin/pip-audit $$lock || exit; done
 
+release: .venv/developing
+	@git diff --quiet HEAD || { echo "commit all changes first: a release is built from a commit"; exit 1; }
+	rm -rf dist
+	$(BIN)/python -m hatchling build --directory dist
+	MAPPABLE_DIST=dist $(BIN)/pytest -m long tests/test_wheel.py
+	$(BIN)/pip hash dist/*
+
 clean:
-	rm -rf .venv .audit demo site trust sbom.json
+	rm -rf .venv .audit demo site trust dist sbom.json
 
 # The locks pin every package by version and hash (scripts/lock.py). torch has only its version: its build depends on the
 # machine. Nothing can bring another build of torch, because all else is installed with --no-deps.

@@ -3,7 +3,6 @@
 import gc
 import json
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -158,6 +157,7 @@ def rewrite() -> Callable[[Path, dict[str, Any]], None]:
 @pytest.fixture
 def full_disk() -> Callable[[int], AbstractContextManager[None]]:
     """In this context no file can be longer than this many bytes; writing more fails as on a full disk."""
+    resource = pytest.importorskip("resource", reason="Windows cannot limit the length of files")
 
     @contextmanager
     def limited(room: int) -> Iterator[None]:

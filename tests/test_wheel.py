@@ -1,5 +1,9 @@
-"""A wheel built in a fresh clone, installed in an empty environment, runs the main commands and the page."""
+"""A wheel built in a fresh clone, installed in an empty environment, runs the main commands and the page.
 
+With MAPPABLE_DIST, a folder that `make release` made, these tests use the wheel and the sdist in it.
+"""
+
+import email
 import os
 import shutil
 import socket
@@ -7,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 import urllib.error
 import urllib.request
 import venv
@@ -18,6 +23,7 @@ import pytest
 
 pytestmark = pytest.mark.long
 ROOT = Path(__file__).parent.parent
+DIST = os.environ.get("MAPPABLE_DIST", "")
 PIP = ["-m", "pip", "--disable-pip-version-check", "--quiet"]
 CONSTRAINED = ["install", "--constraint", ROOT / "constraints.txt"]
 
@@ -37,7 +43,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(clone: Path) -> Path:
-    """The wheel that `pip wheel .` builds in the clone."""
+    """The wheel that `pip wheel .` builds in the clone, or the wheel of a release."""
+    if DIST:
+        return released("*.whl")
     assert not (clone / "src/mappable/service/viewer/vendor").exists()
     subprocess.run([sys.executable, *PIP, "wheel", clone, "--no-deps", "--wheel-dir", clone.parent], check=True)
     (built,) = clone.parent.glob("mappable-*.whl")
@@ -53,6 +61,12 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # first and alone, as in the Makefile
     subprocess.run([programs / "python", *PIP, *CONSTRAINED, f"{wheel}[serve]"], check=True)
     return programs
+
+
+def released(pattern: str) -> Path:
+    """The only such file of the release."""
+    (found,) = Path(DIST).glob(pattern)
+    return found.resolve()
 
 
 def new_environment(folder: Path) -> Path:
@@ -76,12 +90,25 @@ def test_the_wheel_contains_every_file_of_the_package(clone: Path, wheel: Path) 
     assert not [name for name in names if not name.startswith(("mappable/", "mappable-"))]
 
 
+def test_the_wheel_says_what_pyproject_toml_says(wheel: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_string(archive.read(name).decode())
+    assert (metadata["Name"], metadata["Version"]) == (project["name"], project["version"])
+    assert metadata["License-Expression"] == project["license"]
+    assert metadata.get_payload() == (ROOT / "README.md").read_text("utf-8")
+
+
 def test_an_sdist_contains_what_a_wheel_needs(clone: Path, wheel: Path, tmp_path: Path) -> None:
     python = new_environment(tmp_path / "builder") / "python"
     subprocess.run([python, *PIP, *CONSTRAINED, "hatchling"], check=True)
     build = [python, "-m", "hatchling", "build", "--directory", tmp_path, "--target"]
-    subprocess.run([*build, "sdist"], cwd=clone, check=True)
-    (packed,) = tmp_path.glob("mappable-*.tar.gz")
+    if DIST:
+        packed = released("*.tar.gz")
+    else:
+        subprocess.run([*build, "sdist"], cwd=clone, check=True)
+        (packed,) = tmp_path.glob("mappable-*.tar.gz")
     with tarfile.open(packed) as archive:
         archive.extractall(tmp_path, filter="data")
     # Without a package index: plotly.js comes from the sdist.
@@ -92,7 +119,7 @@ def test_an_sdist_contains_what_a_wheel_needs(clone: Path, wheel: Path, tmp_path
 
 
 def test_the_wheel_converts_simulates_trains_locates_and_serves(
-    installed: Path, geotagged: Callable[..., list[Path]], tmp_path: Path
+    wheel: Path, installed: Path, geotagged: Callable[..., list[Path]], tmp_path: Path
 ) -> None:
     def mappable(line: str) -> str:
         words = [installed / "mappable", *line.split()]
@@ -100,7 +127,8 @@ def test_the_wheel_converts_simulates_trains_locates_and_serves(
         assert done.returncode == 0, f"mappable {line}\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    assert mappable("--version").startswith("mappable ")
+    assert mappable("--version").strip() == f"mappable {wheel.name.split('-')[1]}"
+    mappable("selfcheck")
     geotagged(tmp_path / "walk", 6)
     mappable("convert photos walk walk_places --size 64x48")
     assert "6" in mappable("places show walk_places")

@@ -6,7 +6,6 @@ This process imports everything and computes nothing, so a fork starts in millis
 
 import json
 import os
-import resource
 import select
 import signal
 import sys
@@ -144,6 +143,8 @@ def start(
         sys.addaudithook(_hook(str(folder.resolve()), writer, kill_before))
         if file_limit is not None:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # as Python does: writing then fails with EFBIG
+            import resource  # Windows has no such module
+
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
         sys.argv = ["mappable", *map(str, arguments)]
         from mappable.cli import main

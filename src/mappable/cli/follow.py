@@ -32,7 +32,7 @@ def follow(
         list[Path],
         typer.Argument(
             metavar="SOURCE...",
-            help="A folder of images, a video, a camera (/dev/video0), a folder of one drive, or image files.",
+            help="A folder of images, a video, a camera (/dev/video0, on Linux), a folder of one drive, or images.",
         ),
     ],
     odometry: Annotated[

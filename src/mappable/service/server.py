@@ -1,5 +1,6 @@
 """The server: uvicorn at an address; when stopped, it finishes the requests in progress."""
 
+import os
 import signal
 import socket
 import threading
@@ -23,7 +24,8 @@ def bind(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if os.name == "posix":  # on Windows, this option would let two servers share one port
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
             bound.listen()  # before this call, another process may bind the same address
         except BaseException:

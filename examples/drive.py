@@ -1,0 +1,41 @@
+"""Locate the images of a drive alone and as a sequence, and plot both.
+
+python drive.py [MAP DRIVE]    DRIVE is a folder of images in order; writes drive.png
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from drawn import draw_map, draw_walks
+
+import mappable
+
+
+def main(opened: mappable.maps.OpenMap, drive: Path | np.ndarray, truth: np.ndarray | None = None) -> None:
+    figure, axes = plt.subplots(figsize=(8, 4))
+    axes.plot(*opened.map.places.positions[:, :2].T, ".", color="silver", label="landmarks")
+    for name, sequence in (("alone", False), ("as a sequence", True)):
+        located = [one for one in opened.locate(drive, sequence=sequence) if one.error is None]
+        found = np.array([one.coordinates for one in located])
+        print(f"{name}: {sum(one.confident for one in located)} of {len(found)} images confident", end="")
+        print(f", median interval up to {np.median([one.high for one in located]):.1f} m", end="")
+        if truth is not None:
+            errors = np.linalg.norm(found - truth, axis=1)
+            print(f", median error {np.median(errors):.2f} m, largest {errors.max():.2f} m", end="")
+        print()
+        axes.plot(*found[:, :2].T, "-" if sequence else "x", label=name)
+    axes.set(aspect="equal", xlabel=f"x ({opened.map.unit})", ylabel=f"y ({opened.map.unit})")
+    axes.legend()
+    figure.savefig("drive.png", dpi=120, bbox_inches="tight")
+    print("drive.png shows both")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        main(mappable.open_map(sys.argv[1]), Path(sys.argv[2]))
+    else:
+        places, images = draw_walks()
+        test = places.queries()
+        main(draw_map(), images[test], places.positions[test])

@@ -1,0 +1,66 @@
+"""The examples run without arguments, each as its own process, and find what they should."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+PRINTED = {  # a pattern that the output must contain, and a limit of its last number
+    "own_photos": (r"nearest photo monday.*\ndistance to it ([\d.]+) m", 4.0),
+    "drive": (r"as a sequence: .*median error ([\d.]+) m", 1.0),
+    "foreign_encoder": (r"median error ([\d.]+) m", 1.0),
+    "follow_live": (r"image \d+: tracking\nimage \d+: x [\d.]+, y [\d.]+ m, standard deviation ([\d.]+)", 3.0),
+    "radio_ranges": (r"median error ([\d.]+) m", 0.2),
+    "ask_server": (r"0013.jpg: x ([\d.]+), y [\d.]+ m, nearest landmark monday/00[024]0.jpg", 4.0),
+}
+PLOTS = {"drive", "radio_ranges"}
+SLOW = {"ask_server", "own_photos"}  # they start other processes
+
+
+def test_every_script_is_run_and_short() -> None:
+    scripts = {file.stem: file for file in EXAMPLES.glob("*.py")}
+    assert scripts.keys() == {*PRINTED, "drawn"}
+    assert max(len(scripts[name].read_text("utf-8").splitlines()) for name in PRINTED) <= 50
+    listed = (EXAMPLES / "README.md").read_text("utf-8")
+    assert all(f"`{file.name}`" in listed for file in EXAMPLES.glob("[!R.]*") if file.name != "__pycache__")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else pytest.mark.medium) for name in PRINTED]
+)
+def test_an_example_runs_on_input_of_its_own(name: str, tmp_path: Path) -> None:
+    environment = os.environ | {"MPLBACKEND": "agg", "MAPPABLE_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, str(EXAMPLES / f"{name}.py")]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    pattern, most = PRINTED[name]
+    printed = re.search(pattern, done.stdout)
+    assert printed, done.stdout
+    assert float(printed[1]) <= most
+    assert (tmp_path / f"{name}.png").exists() == (name in PLOTS)
+
+
+@pytest.mark.medium
+def test_the_notebook_runs_from_top_to_bottom(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notebook = json.loads((EXAMPLES / "map.ipynb").read_text("utf-8"))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 4)
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    names: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            exec("".join(cell["source"]), names)
+    plt.close("all")
+    sys.modules.pop("drawn")
+    printed = capsys.readouterr().out
+    assert int(re.findall(r"(\d+) of 20 intervals", printed)[0]) >= 14
+    alone, together = (float(error) for error in re.findall(r"median error ([\d.]+) m", printed))
+    assert together < alone < 2
