@@ -1,4 +1,7 @@
-"""A full round with each kind of foreign encoder: build, locate, drives, evaluate, recover, and changes of the map."""
+"""A full round with each kind of foreign encoder: build, locate, drives, evaluate, recover, and changes of the map.
+
+`tests/service/test_descriptors.py` serves a map of each kind.
+"""
 
 import json
 import shutil
@@ -7,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import Result
 
+from mappable.cli import encoders
 from mappable.errors import BadInputError
 from mappable.features.export import write_hloc
 from mappable.features.foreign import hub
@@ -41,11 +46,10 @@ def share_found(result: Result, places: Path) -> float:
     return float(np.mean([np.linalg.norm(true[one["image"]] - one["coordinates"]) < 5 for one in found]))
 
 
-def whole_round(mappable: Run, wall: Path, folder: Path, encoder: object) -> None:
+def whole_round(mappable: Run, wall: Path, folder: Path, encoder: object, *, numbers: int = 144) -> None:
     """Build a map with an encoder, and use it with nothing but its folder."""
     shown = succeeded(mappable("map", "build", wall, folder / "map", "--encoder", encoder, "--landmarks", 60))
-    assert "kept with the map; 144 numbers" in shown.stdout
-    assert "license: MIT" in succeeded(mappable("map", "show", folder / "map")).stdout
+    assert f"kept with the map; {numbers} numbers" in shown.stdout
     assert share_found(mappable("locate", folder / "map", wall / "fog", "--json"), wall) > 0.9
     assert share_found(mappable("locate", folder / "map", wall / "fog", "--sequence", "--json"), wall) > 0.9
     evaluated = succeeded(mappable("evaluate", folder / "map", wall, folder / "evaluated", *RADII, "--json"))
@@ -58,13 +62,19 @@ def whole_round(mappable: Run, wall: Path, folder: Path, encoder: object) -> Non
     shutil.copytree(folder / "map", folder / "grown")
     assert "images added" in succeeded(mappable("densify", folder / "grown", wall / "fog")).stdout
     succeeded(mappable("map", "add", folder / "grown", wall, "--sequence", "rain", "--landmarks", 3))
-    refused(mappable("export", folder / "map", folder / "out.onnx"), "is a foreign encoder; export writes only")
-    refused(mappable("export", encoder, folder / "out.onnx"), "is a foreign encoder; export writes only")
+
+
+def foreign_round(mappable: Run, wall: Path, folder: Path, encoder: object) -> None:
+    """A whole round with a network of others, which has a license and is not exported."""
+    whole_round(mappable, wall, folder, encoder)
+    assert "license: MIT" in succeeded(mappable("map", "show", folder / "map")).stdout
+    for source in (folder / "map", encoder):
+        refused(mappable("export", source, folder / "out.onnx"), "is a foreign encoder; export writes only")
 
 
 def test_an_onnx_file_of_others(mappable: Run, wall: Path, foreign_onnx: Callable[..., Path], tmp_path: Path) -> None:
     file = foreign_onnx("apart", batch=1, save_as_external_data=True, location="apart.onnx.data", size_threshold=0)
-    whole_round(mappable, wall, tmp_path, file)
+    foreign_round(mappable, wall, tmp_path, file)
     file.with_suffix(".yaml").write_text(file.with_suffix(".yaml").read_text().replace("RGB", "BGR"))
     refused(mappable("locate", tmp_path / "map", wall / "fog", "--encoder", file), "but the map needs encoder")
 
@@ -73,11 +83,41 @@ def test_a_model_of_torch_hub(mappable: Run, wall: Path, foreign_hub: Path, tmp_
     refused(mappable("map", "build", wall, tmp_path / "map", "--encoder", foreign_hub), "--trust-code")
     assert not (tmp_path / "map").exists()
     succeeded(mappable("embed", foreign_hub, wall, tmp_path / "trusted", "--split", "test", "--trust-code"))
-    whole_round(mappable, wall, tmp_path, foreign_hub)
+    foreign_round(mappable, wall, tmp_path, foreign_hub)
     code = Map.open(tmp_path / "map").about.foreign["code"]  # type: ignore[union-attr]
     assert code == hub.digest_of_code(tmp_path / "repository")
     (tmp_path / "repository/more.py").write_text("# changed\n")
     refused(mappable("locate", tmp_path / "map", wall / "fog"), code[:16], "restore the earlier code")
+
+
+def test_a_map_is_built_with_an_encoder_that_is_opened_once(
+    mappable: Run, wall: Path, foreign_hub: Path, tmp_path: Path
+) -> None:
+    foreign_hub.write_text(foreign_hub.read_text().replace("normalize: true", ""))
+    build = ("map", "build", wall, tmp_path / "map", "--encoder", foreign_hub, "--landmarks", 20, "--trust-code")
+    assert succeeded(mappable(*build)).stderr.count("scaled to length one") == 1
+
+
+@pytest.mark.parametrize("trainable", ["all", "last"])
+def test_a_model_of_transformers_is_trained_as_a_whole_or_frozen(
+    mappable: Run, wall: Path, tmp_path: Path, trainable: str
+) -> None:
+    transformers = pytest.importorskip("transformers", reason="install the extra transformers")
+    torch.manual_seed(0)
+    small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_ratio": 2}
+    model = transformers.Dinov2Config(**small, patch_size=8, image_size=32)
+    transformers.AutoModel.from_config(model).save_pretrained(tmp_path / "model")
+    normalization = {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.25, 0.3]}
+    (tmp_path / "model/preprocessor_config.json").write_text(json.dumps(normalization))
+    backbone = f"transformers:{tmp_path / 'model'}"
+    values = {"backbone": backbone, "size": "64x48", "clusters": 4, "positive_radius": 5, "negative_radius": 15}
+    values |= {"anchors": 1, "positives": 2, "negatives": 2, "hard_negatives": 1, "init_images": 20}
+    options = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
+    train = ("train", wall, tmp_path / "trained", "--preset", "nordland", "--iterations", 2, "--trainable", trainable)
+    succeeded(mappable(*train, *options, "--set", "monitor_queries=0"))
+    shutil.rmtree(tmp_path / "model")  # the encoder has all that it needs
+    whole_round(mappable, wall, tmp_path, tmp_path / "trained", numbers=128)
+    refused(mappable("embed", backbone, wall, tmp_path / "out"), "is a backbone", f"--set backbone={backbone}")
 
 
 def test_the_map_of_a_stranger_runs_no_code(
@@ -145,15 +185,24 @@ def test_descriptors_that_do_not_fit_are_refused(mappable: Run, wall: Path, wall
 
 
 def test_encoders_are_listed_with_size_license_and_time(
-    mappable: Run, foreign_hub: Path, foreign_onnx: Callable[..., Path], wall_map: Path
+    mappable: Run,
+    foreign_hub: Path,
+    foreign_onnx: Callable[..., Path],
+    wall_map: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(encoders, "QUERIES", 1)
+    monkeypatch.setattr(encoders, "WARM_UP", 0)
     listed = succeeded(mappable("encoders")).stdout
-    assert all(word in listed for word in ("vgg16-v1", "netvlad", "hub:OWNER/REPO:ENTRY"))
-    assert json.loads(succeeded(mappable("encoders", "--json")).stdout)["backbones"]
+    assert all(
+        word in listed for word in ("vgg16-v1", "netvlad", "65,536", "hub:OWNER/REPO:ENTRY", "transformers:NAME")
+    )
+    parts = json.loads(succeeded(mappable("encoders", "--time", "--json")).stdout)
+    vgg = next(one for one in parts["backbones"] if one["name"] == "vgg16")
+    assert (round(vgg["megabytes"]), vgg["dimensions"]["netvlad"], vgg["milliseconds"] > 0) == (59, 32_768, True)
     sources = (foreign_hub, foreign_onnx(), wall_map)
     shown = json.loads(succeeded(mappable("encoders", *sources, "--time", "--trust-code", "--json")).stdout)
     assert [one["dimensions"] for one in shown] == [144, 144, 192]
     assert [one["license"] for one in shown[:2]] == ["MIT", "MIT"]
     assert all(one["megabytes"] > 0 and one["milliseconds"] > 0 for one in shown)
     assert "64x48" in succeeded(mappable("encoders", wall_map)).stdout
-    refused(mappable("encoders", "--time"), "give ENCODER")

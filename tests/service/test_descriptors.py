@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from mappable.arrays import Floats32
 from mappable.features.descriptors import Described
+from mappable.features.encoder import Encoder
 from mappable.features.opening import open_file
 from mappable.maps import Map, build_map
 from mappable.maps.build import build_map_of
@@ -126,7 +128,7 @@ def test_a_map_of_foreign_descriptors_is_served_without_an_encoder(
         assert (refused.status, "the map has no encoder" in refused.error) == (422, True), refused.body
 
 
-@pytest.mark.parametrize("kind", ["hub", "onnx"])
+@pytest.mark.parametrize("kind", ["hub", "onnx", "transformers"])
 @pytest.mark.usefixtures("own_cache")
 def test_a_map_with_a_foreign_encoder_is_served(
     start: Start,
@@ -137,10 +139,27 @@ def test_a_map_with_a_foreign_encoder_is_served(
     tmp_path: Path,
     kind: str,
 ) -> None:
-    source = foreign_hub if kind == "hub" else foreign_onnx()
+    source = (
+        _transformer(tmp_path, wall) if kind == "transformers" else foreign_hub if kind == "hub" else foreign_onnx()
+    )
     encoder = open_file(source, "cpu", trust_code=True)
     build_map(encoder, wall, landmarks=40).save(tmp_path / "map", source)
     found = start(tmp_path / "map").post_files("/locate", images[:4]).json["positions"]
     queries = wall.where(split="test")[:4]
     off = [np.linalg.norm(one["coordinates"] - at) for one, at in zip(found, queries.positions, strict=True)]
     assert np.median(off) < 4
+
+
+def _transformer(folder: Path, places: Places) -> Path:
+    """The file of an encoder with a small random model of transformers."""
+    transformers = pytest.importorskip("transformers", reason="install the extra transformers")
+    torch.manual_seed(0)
+    small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_ratio": 2}
+    model = transformers.Dinov2Config(**small, patch_size=8, image_size=32)
+    transformers.AutoModel.from_config(model).save_pretrained(folder / "model")
+    normalization = {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.25, 0.3]}
+    (folder / "model/preprocessor_config.json").write_text(json.dumps(normalization))
+    encoder = Encoder.create(backbone=f"transformers:{folder / 'model'}", size=(64, 48), clusters=4)
+    encoder.initialize(places.where(split="train"))
+    encoder.save(folder / "encoder.safetensors")
+    return folder / "encoder.safetensors"

@@ -1,5 +1,6 @@
 """`mappable encoders [ENCODER...]`: list what encoders can be made of, or show size, license and speed of encoders."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,7 +8,6 @@ import typer
 
 from mappable.cli.common import ENCODER_HELP, AsJson, BackendOption, Device, TrustCode, print_json
 from mappable.cli.output import print_table
-from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.features.image_encoder import ImageEncoder
@@ -27,7 +27,12 @@ def encoders(
         list[str] | None, typer.Argument(metavar="ENCODER...", help=f"Encoders to show. {ENCODER_HELP}")
     ] = None,
     measure: Annotated[
-        bool, typer.Option("--time", help="Measure the time to describe one image, as the median of 20 images.")
+        bool,
+        typer.Option(
+            "--time",
+            help="Measure the time to describe one image, as the median of 20 images. Without ENCODER, measure all "
+            "backbones on images of 240x180 pixels.",
+        ),
     ] = False,
     device: Device = "auto",
     backend: BackendOption = None,
@@ -39,9 +44,7 @@ def encoders(
     `mappable weights` fetches weight sets. The page docs/encoders.md explains encoders of others.
     """
     if not sources:
-        if measure:
-            raise BadInputError("--time needs an encoder to measure: give ENCODER")
-        _list_parts(as_json)
+        _list_parts(device, measure, as_json)
         return
     from mappable.maps.encoders import open_encoder
 
@@ -57,18 +60,18 @@ def encoders(
     print_table(headings, rows, numbers=("dimensions", "MB", "ms"))
 
 
-def _list_parts(as_json: bool) -> None:
+def _list_parts(device: str, measure: bool, as_json: bool) -> None:
     from mappable.features.aggregators import aggregator_names
-    from mappable.features.backbones import backbone_names
     from mappable.features.weights import WEIGHT_SETS, cached_file
 
     sizes = {name: cached_file(name).stat().st_size if cached_file(name).exists() else None for name in WEIGHT_SETS}
+    backbones = _backbones(device, measure)
     if as_json:
         sets = [
             {"name": name, "summary": one.summary, "license": one.license, "bytes": sizes[name]}
             for name, one in WEIGHT_SETS.items()
         ]
-        parts = {"weights": sets, "backbones": backbone_names(), "aggregators": aggregator_names()}
+        parts = {"weights": sets, "backbones": backbones, "aggregators": aggregator_names()}
         print_json(parts | {"kinds": KINDS})
         return
     typer.echo("weight sets (mappable weights SET fetches one):")
@@ -76,11 +79,45 @@ def _list_parts(as_json: bool) -> None:
         size = sizes[name]
         cached = "not in the cache" if size is None else f"{size / 1e6:.1f} MB in the cache"
         typer.echo(f"  {name}: {one.summary}; license: {one.license}; {cached}")
-    typer.echo(f"backbones: {', '.join(backbone_names())}")
-    typer.echo(f"aggregators: {', '.join(aggregator_names())}")
+    headings = ["backbone", "MB", *(f"numbers, {name}" for name in aggregator_names()), *(["ms"] * measure)]
+    rows = [
+        [one["name"], f"{one['megabytes']:.1f}", *(f"{count:,}" for count in one["dimensions"].values())]
+        + ([f"{one['milliseconds']:.1f}"] if measure else [])
+        for one in backbones
+    ]
+    print_table(headings, rows, numbers=headings[1:])
+    typer.echo("transformers:NAME is a backbone too: a vision model of transformers; `dimensions` shortens descriptors")
     typer.echo("encoders that all commands take:")
     for name, meaning in KINDS.items():
         typer.echo(f"  {name}: {meaning}")
+
+
+def _backbones(device: str, measure: bool) -> list[dict[str, Any]]:
+    """Size, length of descriptors with 64 clusters and, if asked for, speed of each backbone, with random weights."""
+    from dataclasses import replace
+
+    import torch
+
+    from mappable.features.aggregators import aggregator_names, find_aggregator
+    from mappable.features.backbones import backbone_names
+    from mappable.features.devices import find_device
+    from mappable.features.encoder import RANDOM_WEIGHTS, Encoder
+
+    facts = []
+    for name in backbone_names():
+        with nullcontext() if measure else torch.device("meta"):  # without memory, if only sizes are needed
+            encoder = Encoder.create(weights=RANDOM_WEIGHTS, backbone=name)
+            dimensions = {
+                kind: find_aggregator(kind)(encoder.backbone.channels, encoder.about.clusters).dimensions
+                for kind in aggregator_names()
+            }
+        size = sum(tensor.nbytes for tensor in encoder.backbone.parameters())
+        one = {"name": name, "megabytes": size / 1e6, "dimensions": dimensions}
+        if measure:
+            encoder.about = replace(encoder.about, init_source=RANDOM_WEIGHTS)
+            one["milliseconds"] = _milliseconds(encoder.to(find_device(device)))
+        facts.append(one)
+    return facts
 
 
 def _facts(source: str, encoder: "ImageEncoder") -> dict[str, Any]:

@@ -102,6 +102,7 @@ def build(
     the map contains only the name and the commit.
     """
     from mappable.features.descriptors import read_descriptors
+    from mappable.features.foreign.encoder import ForeignEncoder
     from mappable.maps.build import Options, build_map, build_map_of
     from mappable.maps.encoders import find_encoder, open_encoder
     from mappable.maps.folder import MAP, check_folder
@@ -115,6 +116,7 @@ def build(
         "coverage": coverage, "false_accepts": false_accepts, "storage": storage,
     }  # fmt: skip
     encoder_file = None if encoder is None else find_encoder(encoder)
+    kept: Path | str | ForeignEncoder | None = encoder_file
     places = load_some_places(table)
     if descriptors is not None:
         described = read_descriptors(descriptors, places)
@@ -127,12 +129,13 @@ def build(
         raise BadInputError("a map needs an encoder or descriptors: give --encoder FILE or --descriptors FILE")
     else:
         loaded = open_encoder(encoder_file, device, backend, trust_code=trust_code)
+        kept = loaded if isinstance(loaded, ForeignEncoder) else encoder_file  # loading it again can take long
         absent_images = None
         if elsewhere is not None:
             absent_images = packed_or_files(elsewhere, load_some_places(elsewhere), loaded, places.decoding)
         _print_used_images(places)
         built = build_map(loaded, places, packed_images(table, places, loaded), elsewhere=absent_images, **options)
-    print_map((built.with_index(seed) if _wants_index(built, approximate) else built).save(out, encoder_file), as_json)
+    print_map((built.with_index(seed) if _wants_index(built, approximate) else built).save(out, kept), as_json)
     typer.echo(f"written to {out}", err=as_json)
 
 

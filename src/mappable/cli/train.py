@@ -204,17 +204,10 @@ def _speed(places: "Places", settings: "Settings", device: str) -> float:
 
     from mappable.arrays import evenly
     from mappable.features.devices import find_device
-    from mappable.features.encoder import Encoder
+    from mappable.learning.start import new_encoder
 
     some = places[evenly(len(places), MEASURED_IMAGES)]
-    encoder = Encoder.create(
-        weights=settings.weights,
-        weights_file=Path(settings.weights_file) if settings.weights_file else None,
-        size=settings.size,
-        fit=settings.fit,
-        clusters=settings.clusters,
-        backbone=settings.backbone,
-    ).to(find_device(device))
+    encoder = new_encoder(settings).to(find_device(device))
     encoder.initialize(some, locations=MEASURED_LOCATIONS)
     start = time.perf_counter()
     encoder.embed(some, progress=False)

@@ -12,6 +12,7 @@ from mappable.checksums import PREFIX, seal
 from mappable.containers import read_safetensors
 from mappable.errors import BadInputError
 from mappable.features.about import About
+from mappable.features.vision_models import PREFIX as TRANSFORMERS
 from mappable.features.weights import WEIGHT_SETS
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
@@ -27,6 +28,9 @@ def encoder_file(source: Path | str) -> Path:
     if str(source) in WEIGHT_SETS and not path.exists():
         remedy = "train an encoder (mappable train), then give its folder or file"
         raise BadInputError(f"{source}: is a set of backbone weights, but an encoder needs clusters too; {remedy}")
+    if str(source).startswith(TRANSFORMERS):
+        remedy = f"train an encoder (mappable train PLACES OUT --set backbone={source}), then give OUT"
+        raise BadInputError(f"{source}: is a backbone, but an encoder needs clusters too; {remedy}")
     if not path.exists():
         raise BadInputError(f"{path}: no such encoder file")
     if path.is_dir() and not (path / ENCODER).is_file():

@@ -38,6 +38,20 @@ from mappable.places.table import Places
 RESIDENT = 0.5  # images stay on the GPU if they take at most this fraction of its free memory
 
 
+def new_encoder(settings: Settings) -> Encoder:
+    """The network of the settings with the weights of their set, without clusters and without a reduction."""
+    return Encoder.create(
+        weights=settings.weights,
+        weights_file=Path(settings.weights_file) if settings.weights_file else None,
+        size=settings.size,
+        fit=settings.fit,
+        clusters=settings.clusters,
+        backbone=settings.backbone,
+        aggregator=settings.aggregator,
+        seed=settings.seed,
+    )
+
+
 def start_learner(
     data: TrainingData,
     settings: Settings,
@@ -48,16 +62,7 @@ def start_learner(
     activations: Path | None,
 ) -> Learner:
     """Return a learner that is ready for its first step, or for the step after the checkpoint."""
-    encoder = Encoder.create(
-        weights=settings.weights,
-        weights_file=Path(settings.weights_file) if settings.weights_file else None,
-        size=settings.size,
-        fit=settings.fit,
-        clusters=settings.clusters,
-        backbone=settings.backbone,
-        aggregator=settings.aggregator,
-        seed=settings.seed,
-    ).to(device)
+    encoder = new_encoder(settings).to(device)
     if settings.dimensions is not None:
         check_dimensions(settings.dimensions, encoder.aggregator.dimensions)
     inputs = _inputs(encoder, data.images, settings, device, group, activations)

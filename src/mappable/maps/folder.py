@@ -43,6 +43,7 @@ from mappable.places.table import Places
 from mappable.progress import progress_bar, track
 
 if TYPE_CHECKING:
+    from mappable.features.foreign.encoder import ForeignEncoder
     from mappable.maps.milvus import Milvus
 
 FORMAT = Format(
@@ -78,7 +79,7 @@ def check_folder(folder: Path) -> None:
         raise BadInputError(f"{folder}: contains files, but no map; use a new or an empty folder for the map")
 
 
-def save_map(saved: Map, folder: Path, encoder: Path | str | None) -> Map:
+def save_map(saved: Map, folder: Path, encoder: "Path | str | ForeignEncoder | None") -> Map:
     """See `Map.save`."""
     check_folder(folder)
     kept = None if encoder is None else _checked_encoder(encoder, saved.encoder)
@@ -194,19 +195,19 @@ def _copy(source: Path, file: Path) -> None:
         write_atomically(file, lambda stream: shutil.copyfileobj(content, stream))
 
 
-def _checked_encoder(source: Path | str, fingerprint: str) -> tuple[str, Callable[[Path], None]]:
+def _checked_encoder(source: "Path | str | ForeignEncoder", fingerprint: str) -> tuple[str, Callable[[Path], None]]:
     """The suffix of the file that the map keeps for an encoder, and a function that writes this file."""
     from mappable.features.foreign.encoder import ForeignEncoder  # here, because only this check needs the network
     from mappable.features.opening import open_file
 
-    encoder = open_file(source, "cpu")
+    encoder = source if isinstance(source, ForeignEncoder) else open_file(source, "cpu")
     if encoder.fingerprint != fingerprint:
         problem = f"is encoder {encoder.fingerprint}, but encoder {fingerprint} made the map's descriptors"
         raise BadInputError(f"{source}: {problem}")
     if isinstance(encoder, ForeignEncoder):
         suffix, content = encoder.copy()
         return suffix, lambda file: write_atomically(file, lambda stream: stream.write(content))
-    return Path(source).suffix, partial(_copy, Path(source))
+    return Path(str(source)).suffix, partial(_copy, Path(str(source)))
 
 
 def _facts(saved: Map, files: dict[str, File]) -> dict[str, Any]:

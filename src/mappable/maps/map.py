@@ -23,6 +23,7 @@ from mappable.places.joining import concatenate
 from mappable.places.table import Places
 
 if TYPE_CHECKING:
+    from mappable.features.foreign.encoder import ForeignEncoder
     from mappable.maps.calibration import Calibration
 
 Array = TypeVar("Array", bound=NDArray[Any])
@@ -276,12 +277,13 @@ class Map:
         store = Exact(_read_only(vectors))
         return replace(self, places=places, store=store, covariance=_read_only(covariance), files=files)
 
-    def save(self, folder: Path | str, encoder_file: Path | str | None = None) -> "Map":
+    def save(self, folder: Path | str, encoder_file: "Path | str | ForeignEncoder | None" = None) -> "Map":
         """Write the map to a folder of its own, and return the saved map. A map already there is replaced.
 
-        `encoder_file` is the file of the encoder, or hub:... for a torch.hub model. The folder gets a copy, so it is
-        all that localization needs; of a torch.hub model, it gets the name and the commit. If the process is killed,
-        the older map stays intact. Files that already store parts of this map are not written again.
+        `encoder_file` is the file of the encoder, or hub:... for a torch.hub model; or a foreign encoder that is open.
+        The folder gets a copy, so it is all that localization needs; of a torch.hub model, it gets the name and the
+        commit. If the process is killed, the older map stays intact. Files that already store parts of this map are not
+        written again.
 
         A map that was opened in this folder is not saved if the map there changed in the meantime: saving would undo
         that change. Open the map again, and repeat your change.

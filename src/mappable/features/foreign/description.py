@@ -117,7 +117,9 @@ def read_description(file: Path) -> Description:
     except OSError as error:
         raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        mark = getattr(error, "problem_mark", None)
+        row = "" if mark is None else f"row {mark.line + 1}: "
+        reason = row + str(getattr(error, "problem", None) or error or type(error).__name__).splitlines()[0]
         raise BadInputError(f"{file}: not a description in YAML ({reason})") from None
     if not isinstance(values, dict):
         raise BadInputError(f"{file}: not a description in YAML; expected lines such as `size: [224, 224]`")
@@ -139,7 +141,8 @@ def check_description(values: Mapping[Any, Any], name: str) -> Description:
         if problem["type"] == "extra_forbidden":
             known = ", ".join(Description.model_fields)
             raise BadInputError(f"{name}: unknown key {shown(key)}; the keys are {known}") from None
-        raise BadInputError(f"{name}: {key} is {shown(values.get(key))}; {problem['msg'].lower()}") from None
+        expected = problem["msg"][0].lower() + problem["msg"][1:]  # the values keep their case
+        raise BadInputError(f"{name}: {key} is {shown(values.get(key))}; {expected}") from None
     try:
         check_settings(found.size, found.fit)
     except BadInputError as error:
