@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log
 
 import numpy as np
@@ -25,6 +26,7 @@ BACK = 6  # how many images back an image can be tied to
 CLEARLY_NEARER = 0.15  # share of the plateau by which an earlier image must be nearer to replace the previous one
 LIKELY_PLACES, NEAR_EACH = 8, 12  # likeliest places of the image before, and landmarks near each, that are added
 UNLIKELY = 1e-5  # landmarks below this share of the likeliest one's probability are forgotten
+MOST_NEAR, NEAR_CACHED = 64, 4096  # landmarks around one that are searched, and landmarks for which they are kept
 SUMMED = 256  # landmarks on which the sum over all landmarks is estimated, in large maps
 PAIRS_IN_MEMORY = 4096  # largest number of landmarks for which the distances of all pairs stay in memory
 MOVES_IN_MEMORY = 512  # largest number of landmarks for which the probabilities of all moves stay in memory
@@ -99,6 +101,12 @@ class Layout:
             around.reshape(-1, BINS) if self.pairs is not None else None
         )  # (m, BINS) sum of weights per distance
         self.counts = self.weights[some] @ around.reshape(-1, BINS) / self.weights[some].sum()  # (BINS,) their mean
+        self.near = lru_cache(NEAR_CACHED)(self._near)
+
+    def _near(self, landmark: int) -> Ints:
+        """Rows of the landmarks around a landmark, nearest first."""
+        near: Ints = self.tree.query(self.positions[landmark], min(MOST_NEAR, len(self.positions)))[1]
+        return np.atleast_1d(near)
 
     def bins(self, first: Floats, second: Floats) -> NDArray[np.uint8]:
         """Bin numbers (a, b) of the distances between positions (a, k) and (b, k)."""
@@ -203,8 +211,8 @@ class PlaceFilter:
         if len(sight.rows) == self.count:
             return sight
         likely = belief.rows[np.argsort(-belief.probability, kind="stable")[:LIKELY_PLACES]]
-        near = self.layout.tree.query(self.layout.positions[likely], min(NEAR_EACH, self.count))[1]
-        return _at(sight, np.union1d(sight.rows, near))
+        near = [self.layout.near(row)[:NEAR_EACH] for row in likely.tolist()]
+        return _at(sight, np.unique(np.concatenate([sight.rows, *near])))
 
     def _moves(self, first: Ints, second: Ints, squared: float) -> Floats32:
         """Probabilities (a, b) of moving from landmarks (a,) to landmarks (b,), by the squared feature distance."""

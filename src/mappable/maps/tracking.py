@@ -43,7 +43,7 @@ MEMORY = 300.0  # weight of images that count for the resemblance of landmarks; 
 LIVE_SURE = 0.6  # an estimate is trusted if the probability of its place is at least this
 ODOMETRY_ERROR = 0.05  # usual error of odometry, as a share of the way
 # A map with more landmarks is searched around the likeliest landmarks, if these have this probability together.
-SEARCH_WHOLE, LOCAL_PLACES, LOCAL_MASS, LOCAL_EACH = 2048, 16, 0.95, 64
+SEARCH_WHOLE, LOCAL_PLACES, LOCAL_MASS = 2048, 16, 0.95
 LOCAL_SAMPLE = 256  # landmarks that show which feature distance is usual, in such a search
 STRAY = 0.5  # an image lies about this far from the place that it looks like, in radii of a place
 
@@ -213,12 +213,11 @@ class Tracker:
         """Landmarks around the believed places of the last image; None if the map is small, or the belief is wide."""
         if self.count <= SEARCH_WHOLE or not self.seen:
             return None
-        belief, at = self.seen[-1].belief, self.layout.positions
+        belief = self.seen[-1].belief
         order = np.argsort(-belief.probability)[:LOCAL_PLACES]
         if belief.probability[order].sum() < LOCAL_MASS:
             return None
-        near = self.layout.tree.query(at[belief.rows[order]], LOCAL_EACH)[1]
-        return np.unique(near)
+        return np.unique(np.concatenate([self.layout.near(row) for row in belief.rows[order].tolist()]))
 
     def _filter_of(self, usual: float | None) -> PlaceFilter:
         return PlaceFilter(self.layout, self.model.steps, usual)
