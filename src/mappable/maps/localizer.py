@@ -17,7 +17,7 @@ from mappable.containers import parse_safetensors, read_bytes
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
-from mappable.maps.drive_model import likely_places
+from mappable.maps.found_places import likely_places
 from mappable.maps.location import documented
 from mappable.maps.opened import OpenMap
 from mappable.maps.place_filter import Belief, Motion

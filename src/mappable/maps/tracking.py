@@ -17,18 +17,13 @@ from mappable.maps.drive_model import (
     IMAGES_AROUND,
     RESEMBLANCE_IMAGES,
     DriveModel,
-    FoundPlaces,
-    Looks,
     blended,
-    find_places,
-    look_among,
-    look_at,
-    mass_around,
-    resemblance,
     sights_of,
 )
+from mappable.maps.found_places import FoundPlaces, find_places, mass_around
 from mappable.maps.fusion import fuse
 from mappable.maps.headings import headings_at, mean_angle
+from mappable.maps.looks import Looks, look_among, look_at, resemblance
 from mappable.maps.place_filter import BACK, Belief, Layout, Motion, PlaceFilter, Sight, tie_images
 from mappable.maps.smoothing import JUMP_RADII, JUMP_STEPS
 from mappable.maps.steps import STEP_CHOICES
