@@ -7,13 +7,13 @@
 
 `train` trains two encoders per set: with the default settings of `mappable train`, and with the preset of the set. It
 writes one file per encoder, with the descriptors of all images that `run` needs. `run` needs no GPU. It builds maps,
-follows the test drives, and writes `OUT/test.json`. With `--choose`, it looks at no test image: it follows one half of
-each calibration drive on a map that the other half calibrated, and writes `OUT/choose.json`.
+follows the test drives, and writes `OUT/test.json`. With `--choose`, it looks at no test image: it follows every second
+stretch of each calibration drive on a map that the others calibrated, and writes `OUT/choose.json`.
 
 Nordland trains on its first 900 frames, and its map has the rest of the summer. The walks and the race track are
 described by the encoders of Nordland. Their first drive is the map, and calibrates itself.
 
-Drives are followed as they are, and cut into pieces of `--kidnap` images in random order. Odometry is simulated from
+Drives are cut into pieces of `--kidnap` images in random order; 0 follows them as they are. Odometry is simulated from
 the true poses, with 5 % noise; drifting odometry also has a wrong scale and a constant turn. It does not notice that
 the camera was carried off.
 
@@ -46,13 +46,14 @@ from mappable.places.table import Places
 
 NUMBERS = 1024  # of a descriptor
 LANDMARKS, VISIT = 1500, 400  # landmarks of worlds that can be chosen later, and images of their longest visit
+STRETCH = 100  # images of a calibration drive that are followed, or calibrate, with `--choose`
 TRAINED, CALIBRATING, TESTED = 900, (925, 1200), 1250  # frames of Nordland
-WITHIN = {  # distance within which an image counts as found, and beyond which a trusted pose is wrong; and landmarks
-    "street-v1": (10.0, 25.0, 200),
-    "rooms-v1": (1.0, 4.0, 100),
-    "nordland": (5.0, 20.0, 200),
-    "gardens": (5.0, 20.0, 100),
-    "racetrack": (10.0, 25.0, 200),
+WITHIN = {  # distance within which an image counts as found, and beyond which a trusted pose is wrong
+    "street-v1": (10.0, 25.0),
+    "rooms-v1": (1.0, 4.0),
+    "nordland": (5.0, 20.0),
+    "gardens": (5.0, 20.0),
+    "racetrack": (10.0, 25.0),
 }
 HOMES = {"street-v1": ("street-v1",), "rooms-v1": ("rooms-v1",), "nordland": ("nordland", "gardens", "racetrack")}
 KINDS = ("default", "preset")
@@ -173,13 +174,13 @@ def read(file: Path, name: str) -> Described:
 
 
 def halves(places: Places) -> Iterator[Places]:
-    """Tables without test images: one half of each calibration drive calibrates, the other one is called `test`."""
-    for first in (True, False):
+    """Tables without test images: every second stretch of the calibration drives calibrates, the others are `test`."""
+    for first in (0, 1):
         split = places.split.copy()
         split[split == "test"] = ""
         for rows in places.sequences().values():
             own = rows[places.split[rows] == "calibration"]
-            split[own[: len(own) // 2] if first else own[len(own) // 2 :]] = "test" if len(own) else ""
+            split[own[np.arange(len(own)) // STRETCH % 2 == first]] = "test"
         yield places.replace(split=split, role="")
 
 
@@ -239,26 +240,27 @@ def run(given: argparse.Namespace) -> None:
         for kind in given.kinds or KINDS:
             file = given.out / f"{home}-{kind}.npz"
             for name in names if file.exists() and home in (given.sets or HOMES) else ():
-                described = read(file, name)
+                described, count = read(file, name), None
+                if name == home:  # the number that `mappable map build` takes
+                    with np.load(file) as opened:
+                        count = min(json.loads(str(opened["settings"]))["landmarks"], len(described.places.training()))
                 tables = halves(described.places) if given.choose else [described.places]
                 for half, places in enumerate(tables):
                     if (places.split == "test").any():
                         part = Described(places, described.descriptors)
                         facts = {"set": name, "encoder": kind, "half": half}
-                        cells += [facts | one for one in _follow_all(part, name, given)]
+                        cells += [facts | one for one in _follow_all(part, name, count, given)]
     out = given.out / f"{'choose' if given.choose else 'test'}.json"
     out.write_text(json.dumps({"seed": given.seed, "cells": cells}, indent=1) + "\n")
     table(cells)
 
 
-def _follow_all(described: Described, name: str, given: argparse.Namespace) -> Iterator[Found]:
-    places, (found_within, wrong_beyond, landmarks) = described.places, WITHIN[name]
-    references = int((places.split == "train").sum())
-    count = min(given.landmarks or landmarks, references)
-    opened = OpenMap(build_map_of(described, "followed", landmarks=count))
+def _follow_all(described: Described, name: str, landmarks: int | None, given: argparse.Namespace) -> Iterator[Found]:
+    places = described.places
+    opened = OpenMap(build_map_of(described, "followed", landmarks=given.landmarks or landmarks))
     locator, asked = opened.locator, np.flatnonzero(places.split == "test")
     for drive, own in places[asked].sequences().items():
-        for length in (0, given.kidnap):
+        for length in given.kidnap:
             random = np.random.default_rng(given.seed)
             rows, starts = pieces(asked[own], length, random)
             seen, truth, yaw = described.descriptors[rows], places.positions[rows], places.yaw[rows]
@@ -271,11 +273,11 @@ def _follow_all(described: Described, name: str, given: argparse.Namespace) -> I
                 elif way == "whole drive":
                     found = whole(locator, seen, starts)
                 elif way == "matched sequences":
-                    found = matched(described, count, seen)
+                    found = matched(described, len(opened.map), seen)
                 else:
                     found = filtered(locator, seen)
                 cell = {"drive": drive, "kidnapped": bool(length), "way": way}
-                yield cell | judge(found, truth, yaw, starts, (found_within, wrong_beyond))
+                yield cell | judge(found, truth, yaw, starts, WITHIN[name])
 
 
 def table(cells: Sequence[Found]) -> None:
@@ -316,7 +318,7 @@ def main() -> None:
     one = commands.add_parser("run", help="follow the drives")
     one.add_argument("--choose", action="store_true", help="look at no test image")
     one.add_argument("--landmarks", type=int, help="number of landmarks")
-    one.add_argument("--kidnap", type=int, default=100, metavar="IMAGES", help="length of the pieces")
+    one.add_argument("--kidnap", type=int, nargs="+", default=[0, 100], metavar="IMAGES", help="lengths of pieces")
     one.add_argument("--ways", nargs="+", choices=WAYS, help="only these methods")
     one.add_argument("--seed", type=int, default=0)
     one.set_defaults(do=run)

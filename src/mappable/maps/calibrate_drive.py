@@ -65,6 +65,7 @@ def fit_drive(
     along: Floats | None = None,
     elsewhere: Floats32 | None = None,
     conditions: Sequence[str] | None = None,
+    yaw: Floats | None = None,
     false_accepts: float = 0.05,
 ) -> DriveModel:
     """Fit the model to images (n, D) at positions (n, k), in the order taken.
@@ -73,14 +74,15 @@ def fit_drive(
     that the remaining ones look as different as another visit would. `along` (m,) is the path length at which
     landmarks were taken. `elsewhere` (e, D) are images that are not on the map. `between` and the `temperature` of
     its points refine positions. With several `conditions` (n,), each is left out in turn. This shows how wide
-    intervals must be in a condition that calibration did not see.
+    intervals must be in a condition that calibration did not see. `yaw` (n,) are the headings, NaN if unknown.
     """
-    given = landmarks, descriptors, positions, between.spacing
+    yaw = np.full(len(positions), np.nan) if yaw is None else yaw
+    given = landmarks, descriptors, positions, yaw, between.spacing
     model = _without_errors(*given, visit, along, elsewhere, false_accepts)
     if visit is not None:
         return model  # errors on the landmarks' own visit are too small to learn from
     layout = Layout(between.positions, between.spacing)
-    queries = Queries(landmarks, descriptors, positions, between, temperature, layout)
+    queries = Queries(landmarks, descriptors, positions, yaw, between, temperature, layout)
     groups = _groups(conditions, len(positions))
     drives = [middle_of(own, max(MOST_FITTED // len(groups), MOST_PER_CONDITION)) for own in groups]
     model = with_errors(model, queries, drives)
@@ -90,7 +92,15 @@ def fit_drive(
     for own, drive in zip(groups, drives, strict=True):
         rest = np.setdiff1d(np.arange(len(positions)), own)
         other = _without_errors(
-            landmarks, descriptors[rest], positions[rest], between.spacing, None, along, elsewhere, false_accepts
+            landmarks,
+            descriptors[rest],
+            positions[rest],
+            yaw[rest],
+            between.spacing,
+            None,
+            along,
+            elsewhere,
+            false_accepts,
         )
         other = replace(other, blend=model.blend, bend=model.bend)
         changed += [one.surer for one in queries.errors(other, [drive])]
@@ -112,6 +122,7 @@ def _without_errors(
     landmarks: Map,
     descriptors: Floats32,
     positions: Floats,
+    yaw: Floats,
     spacing: float,
     visit: OneVisit | None,
     along: Floats | None,
@@ -120,7 +131,7 @@ def _without_errors(
 ) -> DriveModel:
     """The model with priors for everything that only errors on other visits can show."""
     at = landmarks.places.positions
-    steps = _steps(landmarks, descriptors, positions, visit, along)
+    steps = _steps(landmarks, descriptors, positions, yaw, visit, along)
     some = evenly(len(positions), MOST_FITTED)
     looks = look_at(landmarks.store, descriptors[some])
     rows = looks.rows
@@ -159,11 +170,16 @@ def _without_errors(
 
 
 def _steps(
-    landmarks: Map, descriptors: Floats32, positions: Floats, visit: OneVisit | None, along: Floats | None
+    landmarks: Map,
+    descriptors: Floats32,
+    positions: Floats,
+    yaw: Floats,
+    visit: OneVisit | None,
+    along: Floats | None,
 ) -> Steps:
     """Fit steps along visits: to images and landmarks of one visit, or to whichever of the two has shorter steps."""
     if visit is None:
-        plain = Steps.fit(descriptors, positions)
+        plain = Steps.fit(descriptors, positions, yaw)
         finer = None if along is None else _steps_along(landmarks, along)
         return finer if finer is not None and finer.metres[1] < plain.metres[1] else plain
     taken, first = np.unique(np.concatenate([visit.images, visit.landmarks]), return_index=True)
@@ -171,14 +187,15 @@ def _steps(
     images, others = rows[rows < len(positions)], rows[rows >= len(positions)] - len(positions)
     described = np.concatenate([descriptors[images], landmarks.store.take(others)])
     at = np.concatenate([positions[images], landmarks.places.positions[others]])
+    turned = np.concatenate([yaw[images], landmarks.places.yaw[others]])
     order = np.argsort(np.concatenate([visit.images[images], visit.landmarks[others]]), kind="stable")
-    return Steps.fit(described[order], at[order])
+    return Steps.fit(described[order], at[order], turned[order])
 
 
 def _steps_along(landmarks: Map, along: Floats) -> Steps | None:
     order = np.argsort(along, kind="stable")[evenly(len(along), 2 * MOST_FITTED)]
     try:
-        return Steps.fit(landmarks.store.take(order), landmarks.places.positions[order])
+        return Steps.fit(landmarks.store.take(order), landmarks.places.positions[order], landmarks.places.yaw[order])
     except UncalibratedError:  # too few landmarks
         return None
 

@@ -15,7 +15,8 @@ from mappable.maps.live_errors import TrackedErrors, carried_factor, fit_live
 from mappable.maps.looks import Looks, look_at
 from mappable.maps.map import Map
 from mappable.maps.place_filter import Layout, Motion
-from mappable.maps.tracking import LIVE_SURE, ODOMETRY_ERROR, Tracked, Tracker
+from mappable.maps.tracking import ODOMETRY_ERROR, Tracked, Tracker
+from mappable.places.angles import wrap
 
 MOST_TRACKED = 300  # largest number of images per condition that a camera is tracked on
 RESTART = 50  # number of images after which it starts again, because the first images of a drive err more
@@ -54,6 +55,7 @@ class Queries:
     landmarks: Map
     descriptors: Floats32
     positions: Floats
+    yaw: Floats  # (n,) headings; NaN if unknown
     between: Between
     temperature: float
     layout: Layout
@@ -87,14 +89,24 @@ class Queries:
         random, found = np.random.default_rng(0), []
         for drive in (middle_of(drive[::stride], MOST_TRACKED) for drive in drives for stride in STRIDES):
             tracker = Tracker(self.landmarks.store, self.layout, self.between, model, self.temperature)
-            ways = np.diff(self.positions[drive], axis=0, prepend=self.positions[drive[:1]])
             for start in range(0, len(drive), RESTART):
                 tracker.reset()
-                some, own = drive[start : start + RESTART], ways[start : start + RESTART]
-                moved = [_odometry(way, random) if carried else None for way in own]
+                some = drive[start : start + RESTART]
+                moved = self._odometry(some, random) if carried else [None] * len(some)
                 seen = [tracker.update(self.descriptors[row], one) for row, one in zip(some, moved, strict=True)]
                 found.append(_tracked_errors(seen, self.positions[some], model.radius))
         return found
+
+    def _odometry(self, rows: Ints, random: np.random.Generator) -> list[Motion]:
+        """Odometry with its usual error, along images `rows`."""
+        ways = np.diff(self.positions[rows], axis=0, prepend=self.positions[rows[:1]])[:, :2]
+        error = ODOMETRY_ERROR * np.linalg.norm(ways, axis=1)
+        ways = ways + error[:, None] * random.standard_normal(ways.shape)
+        yaw = np.nan_to_num(self.yaw[rows])
+        before, turn = np.append(yaw[:1], yaw[:-1]), wrap(np.diff(yaw, prepend=yaw[:1]))
+        forward = np.cos(before) * ways[:, 0] + np.sin(before) * ways[:, 1]
+        left = np.cos(before) * ways[:, 1] - np.sin(before) * ways[:, 0]
+        return [Motion(*one) for one in np.column_stack([forward, left, turn, np.square(error)]).tolist()]
 
     def choose(self, model: DriveModel, drives: Sequence[Ints]) -> DriveModel:
         """The model with the blend and the bend that have the smallest median error."""
@@ -135,9 +147,9 @@ def with_errors(model: DriveModel, queries: Queries, drives: Sequence[Ints]) -> 
 
 
 def _tracked_errors(seen: Sequence[Tracked], truth: Floats, radius: float) -> TrackedErrors:
-    """Errors of the positions that are sure and right."""
+    """Errors of the positions that are trusted and right."""
     off = np.array([one.position for one in seen]) - truth
-    right = (np.array([one.mass for one in seen]) >= LIVE_SURE) & (np.linalg.norm(off, axis=1) <= 2 * radius)
+    right = np.array([not one.doubt for one in seen]) & (np.linalg.norm(off, axis=1) <= 2 * radius)
     return TrackedErrors(
         along=path_length(truth)[right],
         off=off[right],
@@ -145,13 +157,6 @@ def _tracked_errors(seen: Sequence[Tracked], truth: Floats, radius: float) -> Tr
         covariance=np.array([one.covariance for one in seen])[right],
         contrast=np.array([one.contrast for one in seen])[right],
     )
-
-
-def _odometry(way: Floats, random: np.random.Generator) -> Motion:
-    """Odometry with its usual error, for a way (k,) in the frame of the map."""
-    error = ODOMETRY_ERROR * float(np.linalg.norm(way))
-    forward, left = (way[:2] + error * random.standard_normal(2)).tolist()
-    return Motion(forward, left, 0.0, error**2)
 
 
 def middle_of(rows: Ints, most: int) -> Ints:

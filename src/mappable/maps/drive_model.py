@@ -17,6 +17,9 @@ from mappable.maps.place_filter import BACK, Belief, Layout, PlaceFilter, Sight,
 from mappable.maps.smoothing import lasting_jumps, smooth_path, step_along
 from mappable.maps.steps import Steps
 
+# One image favors a place over another by at most this, in nats, because a look-alike place may fit better. Chosen by
+# `scripts/following.py run --choose` in the rooms.
+LARGEST_EVIDENCE = 4.0
 BLIND = 0.02  # probability that an image on the map shows nothing of its place
 # A landmark that resembles all images of a drive counts less. This many images give that effect half its weight.
 RESEMBLANCE_IMAGES = 30.0  # chosen by scripts/real.py
@@ -151,7 +154,7 @@ def sights_of(
     contrasts = looks.contrast if contrast is None else np.full(count, contrast)
     sharpness = np.interp(contrasts, model.contrasts, model.sharpness)
     logs = sharpness[:, None] * (looks.usual[:, None] - squared) / looks.deviation[:, None] * weight[:, None]
-    likely = np.exp(logs - logs.max(1, keepdims=True))
+    likely = np.exp(np.maximum(logs - logs.max(1, keepdims=True), -LARGEST_EVIDENCE))
     least = likely.min(1)
     likely *= landmarks / (likely.sum(1) + (landmarks - squared.shape[1]) * least)[:, None]
     odds = np.clip(weight * model.presence.log(looks.contrast[:, None]), -30, 30)
@@ -196,7 +199,7 @@ def _breaks(links: Links, steps: Steps) -> Bools:
 
     If fewer than half of the images resemble the one before, every image is a break. The images then follow no path.
     """
-    count, limit = len(links.parents), steps.mean[1] + BREAK_GROWTH * (steps.plateau - steps.mean[1])
+    count, limit = len(links.parents), steps.growth(BREAK_GROWTH)
     alike = np.flatnonzero(links.squared[1:] < limit) + 1
     if 2 * np.count_nonzero(links.parents[alike] == alike - 1) < count - 1:
         return np.ones(count, dtype=bool)

@@ -14,8 +14,12 @@ from mappable.maps.steps import Steps, step_prior
 
 LEVELS, BINS = 64, 96  # size of the table of likelihoods of steps: squared feature distances x metres
 # The next two lines were chosen by the tables of scripts/real.py.
-JUMP = 1e-3  # probability of a step to any place of the map
+JUMP = 1e-3  # probability of a step to any place of the map, before the image shows whether it continues the last one
+LEAST_JUMP = 1e-9  # the same for an image that does; chosen by `scripts/following.py run --choose`
 LEAVE, ENTER = 0.02, 0.1  # probabilities, per image, of leaving the map and of coming back to it
+TURNED = (
+    0.9  # a turn by one radian changes an image as a way does that has this share of the growth of feature distances
+)
 SLIP = 0.02  # share of steps for which odometry is wrong
 FREE_STEP = 0.2  # weight of steps of any length, beside steps of about the usual length
 STRAY_STEP = 0.02  # share of steps of any length among images on the map; it tells them from images off the map
@@ -132,6 +136,8 @@ class PlaceFilter:
         self.leave = leaves / (
             leaves + (1 - LEAVE) * (steady + stray)
         )  # (LEVELS,) by feature distance from the image before
+        jumps = JUMP * steps.likelihood(self.levels, np.array([steps.metres[-1]]))[:, 0]
+        self.jump = np.maximum(jumps / (jumps + (1 - JUMP) * (steady + stray)), LEAST_JUMP)  # (LEVELS,)
         self.enter = ENTER * np.minimum(
             self.levels / steps.plateau, 1.0
         )  # (LEVELS,) a camera that stands still cannot enter
@@ -188,7 +194,9 @@ class PlaceFilter:
         moved = belief.probability @ self._moves(belief.rows, sight.rows, squared)
         if motion is not None:
             jump = self._jump(motion, squared)
-            by_odometry = self._between(belief.rows, sight.rows, self._kernel_by(motion), None)
+            by_odometry = self._between(
+                belief.rows, sight.rows, self._kernel_by(motion), None, self.jump[self._level(squared)]
+            )
             moved = (1 - jump) * (belief.probability @ by_odometry) + jump * moved
         entered = belief.away * enter / self.count * self.layout.weights[sight.rows]
         places = sight.likelihood * ((1 - leave) * moved + entered)
@@ -217,14 +225,14 @@ class PlaceFilter:
     def _moves(self, first: Ints, second: Ints, squared: float) -> Floats32:
         """Probabilities (a, b) of moving from landmarks (a,) to landmarks (b,), by the squared feature distance."""
         level = self._level(squared)
-        return self._between(first, second, self.kernels[level], level)
+        return self._between(first, second, self.kernels[level], level, self.jump[level])
 
-    def _between(self, first: Ints, second: Ints, kernel: Floats32, level: int | None) -> Floats32:
+    def _between(self, first: Ints, second: Ints, kernel: Floats32, level: int | None, jump: float) -> Floats32:
         """The same by a kernel (BINS,). Results by the kernel of a `level` are kept."""
         whole = len(first) == self.count and len(second) == self.count
         if whole and level in self._whole:
             return self._whole[level]
-        layout, kernel = self.layout, (1 - JUMP) * kernel + np.float32(JUMP / self.count)
+        layout, kernel = self.layout, np.float32(1 - jump) * kernel + np.float32(jump / self.count)
         if layout.pairs is None:
             bins = layout.bins(layout.positions[first], layout.positions[second])
         else:
@@ -243,7 +251,10 @@ class PlaceFilter:
 
     def _jump(self, motion: Motion, squared: float) -> float:
         """Probability that odometry is wrong about a step, because the image changed more or less than it should."""
-        near, far = self.steps.likelihood(np.array([squared]), np.array([motion.way, self.steps.metres[-1]]))[0]
+        turned = motion.way + abs(motion.turn) * self.steps.reach(TURNED)
+        metres = np.array([motion.way, turned, self.steps.metres[-1]])
+        stayed, turning, far = self.steps.likelihood(np.array([squared]), metres)[0]
+        near = max(stayed, turning)
         return float(SLIP * far / (SLIP * far + (1 - SLIP) * near))
 
     def _kernel_by(self, motion: Motion) -> Floats32:
