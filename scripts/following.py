@@ -1,15 +1,21 @@
 """Measures the localizer: cameras that are followed, carried off every 100 images, with and without odometry.
 
-    mappable embed model places out
-    python scripts/following.py out:10:25 --landmarks 200 --out following.json
+    python scripts/home_and_away.py prepare work --real FOLDER --device cuda
+    python scripts/following.py train work out --device cuda
+    python scripts/following.py run out --choose
+    python scripts/following.py run out
 
-Each argument is a folder of `mappable embed`, the distance within which an image counts as found, and the distance
-beyond which a trusted pose is wrong. The folder may also hold just descriptors.npy and places.parquet. Landmarks come
-from the split `train`, or from the first sequence if there are no splits. The images of the split `test`, or of the
-other sequences, are followed: as they are, and cut into pieces of `--kidnap` images in random order. Odometry is
-simulated from the true poses, with 5 % noise; drifting odometry also has a wrong scale and a constant turn. It does not
-notice that the camera was carried off. With `--split calibration`, the map is calibrated on the same images that are
-followed: covariances then look better than they are.
+`train` trains two encoders per set: with the default settings of `mappable train`, and with the preset of the set. It
+writes one file per encoder, with the descriptors of all images that `run` needs. `run` needs no GPU. It builds maps,
+follows the test drives, and writes `OUT/test.json`. With `--choose`, it looks at no test image: it follows every second
+stretch of each calibration drive on a map that the others calibrated, and writes `OUT/choose.json`.
+
+Nordland trains on its first 900 frames, and its map has the rest of the summer. The walks and the race track are
+described by the encoders of Nordland. Their first drive is the map, and calibrates itself.
+
+Drives are cut into pieces of `--kidnap` images in random order; 0 follows them as they are. Odometry is simulated from
+the true poses, with 5 % noise; drifting odometry also has a wrong scale and a constant turn. It does not notice that
+the camera was carried off.
 
 For comparison: single images, whole drives (`mappable locate --sequence`, which knows later images), matching of short
 sequences (as SeqSLAM does), and a Kalman filter on the nearest landmark.
@@ -17,30 +23,42 @@ sequences (as SeqSLAM does), and a Kalman filter on the nearest landmark.
 
 import argparse
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from following_baselines import Found, filtered, judge, matched, single, whole
 
-from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
-from mappable.features.descriptors import Described, read_descriptors
+from mappable.arrays import Bools, Ints, evenly
+from mappable.evaluation.sets import find_set
+from mappable.features.descriptors import Described
 from mappable.maps.build import build_map_of
+from mappable.maps.landmarks import greedy_landmarks
 from mappable.maps.localizer import Localizer, Odometry
-from mappable.maps.locate import Locator
 from mappable.maps.opened import OpenMap
-from mappable.maps.sequence import locate_sequence
-from mappable.maps.store import squared_between
 from mappable.places.files import load_places
+from mappable.places.frames import Frame
+from mappable.places.table import Places
 
+NUMBERS = 1024  # of a descriptor
+LANDMARKS, VISIT = 1500, 400  # landmarks of worlds that can be chosen later, and images of their longest visit
+STRETCH = 100  # images of a calibration drive that are followed, or calibrate, with `--choose`
+TRAINED, CALIBRATING, TESTED = 900, (925, 1200), 1250  # frames of Nordland
+WITHIN = {  # distance within which an image counts as found, and beyond which a trusted pose is wrong
+    "street-v1": (10.0, 25.0),
+    "rooms-v1": (1.0, 4.0),
+    "nordland": (5.0, 20.0),
+    "gardens": (5.0, 20.0),
+    "racetrack": (10.0, 25.0),
+}
+HOMES = {"street-v1": ("street-v1",), "rooms-v1": ("rooms-v1",), "nordland": ("nordland", "gardens", "racetrack")}
+KINDS = ("default", "preset")
 NOISE = 0.05  # error of odometry, as a share of the way
 DRIFT_SCALE, DRIFT_TURN = 0.03, 0.002  # deviations of the scale, and of the turn in radians per metre
-ELLIPSE = 5.991  # 95 % quantile of chi squared with two degrees of freedom
-SOON = 10  # images within which a camera should be found again
-MATCHED = 10  # images that are matched together, as SeqSLAM does
-SPEEDS = (0.5, 0.75, 1.0, 1.33, 2.0)  # of the query relative to the map, that are tried
 WAYS = (
     *(f"localizer, odometry {kind}" for kind in ("none", "noisy", "drifting")),
     "single images",
@@ -48,14 +66,129 @@ WAYS = (
     "matched sequences",
     "Kalman filter",
 )
-Found = dict[str, Any]
 
 
-def odometry_of(described: Described, rows: Ints, kind: str, random: np.random.Generator) -> list[Odometry | None]:
+def train_all(given: argparse.Namespace) -> None:
+    """Train the encoders that are missing, in parallel."""
+    given.out.mkdir(parents=True, exist_ok=True)
+    wanted = [(home, kind) for home in given.sets or HOMES for kind in given.kinds or KINDS]
+    wanted = [one for one in wanted if not (given.out / f"{'-'.join(one)}.npz").exists()]
+    if len(wanted) == 1:
+        train_one(given, *wanted[0])
+        return
+    command = [sys.executable, __file__, "train", str(given.work), str(given.out), "--device", given.device]
+    command += ["--iterations", str(given.iterations)] if given.iterations else []
+    running: list[subprocess.Popen[bytes]] = []
+    for home, kind in wanted:
+        running = [one for one in running if one.poll() is None]
+        while len(running) >= given.workers:
+            running.pop(0).wait()
+        running.append(subprocess.Popen([*command, "--sets", home, "--kinds", kind]))  # noqa: S603 - own script
+    for process in running:
+        process.wait()
+
+
+def train_one(given: argparse.Namespace, home: str, kind: str) -> None:
+    """Train one encoder, describe the images of its sets, and write them to one file."""
+    from mappable.learning.auto import plan
+    from mappable.learning.settings import load_settings
+    from mappable.learning.trainer import train
+    from mappable.places.packing import pack_images
+    from mappable.places.pixels import ImageRows, Images
+
+    def images(name: str, table: Places, size: tuple[int, int]) -> Images:
+        if (given.work / f"{name}.npy").exists():
+            return ImageRows(np.load(given.work / f"{name}.npy", mmap_mode="r"), np.arange(len(table)))
+        return pack_images(table, given.work / name, size=size, wait=True)[0].view(table)
+
+    table, begun = _parts(home, load_places(given.work / home))[0], perf_counter()
+    changes: dict[str, Any] = {"dimensions": NUMBERS, "monitor_queries": 0}
+    changes |= {"size": "160x120"} if (given.work / f"{home}.npy").exists() else {}
+    changes |= {"iterations": given.iterations} if given.iterations else {}
+    named = find_set(home)
+    settings = (
+        plan(table, gpu=True, changes=changes).settings
+        if kind == "default"
+        else load_settings(named.preset, overrides=changes)
+    )
+    cache = given.out / "training" / f"{home}-{kind}"
+    encoder = train(table, images(home, table, settings.size), settings, out=cache, device=given.device)
+    trained, columns = perf_counter() - begun, {}
+    for name in HOMES[home]:
+        places = _parts(name, load_places(given.work / name))[1]
+        rows = _needed(places)
+        described = encoder.embed(images(name, places, settings.size).take(rows), progress=False)
+        scale = np.abs(described).max(1, keepdims=True) / 127
+        own = {"descriptors": np.round(described / scale).astype(np.int8), "positions": places.positions[rows]}
+        own |= {one: getattr(places, one)[rows].astype(str) for one in ("split", "role", "sequence", "condition")}
+        columns |= {f"{name} {key}": value for key, value in (own | {"yaw": places.yaw[rows]}).items()}
+    about = settings.model_dump(mode="json") | {"seconds": round(trained, 1), "device": str(encoder.device)}
+    file = given.out / f"{home}-{kind}.npz"
+    np.savez_compressed(file.with_suffix(".part.npz"), settings=np.array(json.dumps(about)), **columns)
+    file.with_suffix(".part.npz").replace(file)
+    print(f"{file}: {file.stat().st_size / 2**20:.1f} MiB, {perf_counter() - begun:.0f} s", flush=True)
+
+
+def _parts(name: str, places: Places) -> tuple[Places, Places]:
+    """The table to train on, and the table whose split `train` is the map."""
+    if name == "nordland":
+        x, winter = places.x, places.condition == "winter"
+        split = np.where(x < TRAINED, "train", "").astype(object)
+        first, last = CALIBRATING
+        named = np.where(~winter & (x >= first), "train", "").astype(object)
+        named[winter & (x >= first) & (x < last)] = "calibration"
+        named[winter & (x >= TESTED)] = "test"
+        return places.replace(split=split, role=""), places.replace(split=named, role="")
+    if name not in HOMES:
+        first = places.sequence == next(iter(places.sequences()))
+        places = places.replace(split=np.where(first, "train", "test").astype(object), role="")
+    return places, places
+
+
+def _needed(places: Places) -> Ints:
+    """All images that are followed, the likely landmarks, and a part of the longest visit."""
+    training = np.flatnonzero(places.split == "train")
+    chosen = training[greedy_landmarks(places[training], min(LANDMARKS, len(training)))]
+    visit = training[max(places[training].sequences().values(), key=len)]
+    leaving = np.flatnonzero([one.startswith("leaving") for one in places.sequence])
+    followed = np.flatnonzero(np.isin(places.split.astype(str), ("calibration", "test")))
+    return np.unique(np.concatenate([chosen, visit[evenly(len(visit), min(VISIT, len(visit)))], leaving, followed]))
+
+
+def read(file: Path, name: str) -> Described:
+    """The descriptors of one set in a file of `train`."""
+    with np.load(file) as opened:
+        own = {key.removeprefix(f"{name} "): opened[key] for key in opened.files if key.startswith(f"{name} ")}
+    values = own["descriptors"].astype(np.float32)
+    values /= np.linalg.norm(values, axis=1, keepdims=True)
+    unit = "frames" if name in ("nordland", "gardens") else "m"
+    places = Places(
+        path=[f"{n}.png" for n in range(len(values))],
+        x=own["positions"][:, 0],
+        y=own["positions"][:, 1],
+        yaw=own["yaw"],
+        frames=Frame(name, unit=unit),
+        **{one: own[one].astype(object) for one in ("split", "role", "sequence", "condition")},
+    )
+    return Described(places, values)
+
+
+def halves(places: Places) -> Iterator[Places]:
+    """Tables without test images: every second stretch of the calibration drives calibrates, the others are `test`."""
+    for first in (0, 1):
+        split = places.split.copy()
+        split[split == "test"] = ""
+        for rows in places.sequences().values():
+            own = rows[places.split[rows] == "calibration"]
+            split[own[np.arange(len(own)) // STRETCH % 2 == first]] = "test"
+        yield places.replace(split=split, role="")
+
+
+def odometry_of(places: Places, rows: Ints, kind: str, random: np.random.Generator) -> list[Odometry | None]:
     """Motion between images; the first one has none. Without headings, the robot's frame never turns."""
     if kind == "none":
         return [None] * len(rows)
-    at, yaw = described.places.positions[rows][:, :2], described.places.yaw[rows]
+    at, yaw = places.positions[rows][:, :2], places.yaw[rows]
     yaw = np.where(np.isfinite(yaw), yaw, 0.0)
     scale = 1 + (DRIFT_SCALE * random.standard_normal() if kind == "drifting" else 0.0)
     bias = DRIFT_TURN * random.standard_normal() if kind == "drifting" else 0.0
@@ -72,8 +205,9 @@ def odometry_of(described: Described, rows: Ints, kind: str, random: np.random.G
 
 def pieces(rows: Ints, length: int, random: np.random.Generator) -> tuple[Ints, Bools]:
     """The drive cut into pieces in random order, and the images at which a piece starts."""
-    if not length or len(rows) < 2 * length:
+    if not length:
         return rows, np.arange(len(rows)) == 0
+    length = min(length, len(rows) // 4)
     count = len(rows) // length
     order = np.concatenate([rows[one * length : (one + 1) * length] for one in random.permutation(count)])
     return order, np.arange(len(order)) % length == 0
@@ -99,201 +233,104 @@ def follow(
     }
 
 
-def single(locator: Locator, seen: Floats32) -> Found:
-    found = locator.locate(seen, encoder=locator.map.encoder)
-    return {
-        "position": np.array([one.coordinates for one in found]),
-        "trusted": np.array([one.confident for one in found]),
-    }
+def run(given: argparse.Namespace) -> None:
+    """Follow the drives of all sets, with all methods."""
+    cells: list[Found] = []
+    for home, names in HOMES.items():
+        for kind in given.kinds or KINDS:
+            file = given.out / f"{home}-{kind}.npz"
+            for name in names if file.exists() and home in (given.sets or HOMES) else ():
+                described, count = read(file, name), None
+                if name == home:  # the number that `mappable map build` takes
+                    with np.load(file) as opened:
+                        count = min(json.loads(str(opened["settings"]))["landmarks"], len(described.places.training()))
+                tables = halves(described.places) if given.choose else [described.places]
+                for half, places in enumerate(tables):
+                    if (places.split == "test").any():
+                        part = Described(places, described.descriptors)
+                        facts = {"set": name, "encoder": kind, "half": half}
+                        cells += [facts | one for one in _follow_all(part, name, count, given)]
+    out = given.out / f"{'choose' if given.choose else 'test'}.json"
+    out.write_text(json.dumps({"seed": given.seed, "cells": cells}, indent=1) + "\n")
+    table(cells)
 
 
-def whole(locator: Locator, seen: Floats32, starts: Bools) -> Found:
-    """Whole drives; each piece is one drive."""
-    parts = [
-        locate_sequence(locator, one, encoder=locator.map.encoder) for one in np.split(seen, np.flatnonzero(starts)[1:])
-    ]
-    found = [one for part in parts for one in part]
-    return {
-        "position": np.array([one.coordinates for one in found]),
-        "trusted": np.array([one.confident for one in found]),
-    }
-
-
-def matched(described: Described, landmarks: int, seen: Floats32) -> Found:
-    """Matching of short sequences: the last images against stretches of the map's longest visit, at several speeds.
-
-    The map has as many images as the others have landmarks, all from that visit.
-    """
-    training = np.flatnonzero(described.places.split == "train")
-    visit = training[max(described.places[training].sequences().values(), key=len)]
-    order = visit[evenly(len(visit), landmarks)]
-    squared = squared_between(seen, described.descriptors[order])
-    squared = (squared - squared.mean(1, keepdims=True)) / squared.std(1, keepdims=True)
-    at, count = described.places.positions[order], len(order)
-    usual = count / max(1, len(seen))
-    best = np.empty(len(seen), dtype=np.int64)
-    for n in range(len(seen)):
-        back = np.arange(min(MATCHED, n + 1))
-        scores = np.full(count, np.inf)
-        for speed in SPEEDS:
-            for way in (-1, 1):
-                column = np.arange(count)[:, None] + np.round(way * speed * usual * back).astype(int)
-                inside = (column >= 0) & (column < count)
-                cost = np.where(inside, squared[n - back, np.clip(column, 0, count - 1)], 0.0).mean(1)
-                scores = np.minimum(scores, cost)
-        best[n] = int(scores.argmin())
-    return {"position": at[best], "trusted": np.ones(len(seen), dtype=bool)}
-
-
-def filtered(locator: Locator, seen: Floats32) -> Found:
-    """A Kalman filter with constant velocity on the positions of nearest landmarks; it trusts itself after 3 images."""
-    measured = locator.positions[locator.map.store.nearest(seen, 1)[0][:, 0]][:, :2]
-    noise = max(locator.calibration.plain_deviation, 1e-6) ** 2
-    step = np.linalg.norm(np.diff(measured, axis=0), axis=1)
-    pull = float(np.mean(step)) ** 2 / 4
-    move = np.block([[np.eye(2), np.eye(2)], [np.zeros((2, 2)), np.eye(2)]])
-    state, spread = np.concatenate([measured[0], np.zeros(2)]), np.diag([noise, noise, pull, pull])
-    path, trusted = [measured[0]], [False]
-    for one in measured[1:]:
-        state, spread = move @ state, move @ spread @ move.T + np.diag([0, 0, pull, pull])
-        gain = spread[:, :2] @ np.linalg.inv(spread[:2, :2] + noise * np.eye(2))
-        state, spread = state + gain @ (one - state[:2]), spread - gain @ spread[:2]
-        path.append(state[:2].copy())
-        trusted.append(len(path) > 3)
-    return {"position": np.array(path), "trusted": np.array(trusted)}
-
-
-def judge(found: Found, truth: Floats, yaw: Floats, starts: Bools, within: tuple[float, float]) -> Found:
-    """Count what was found, trusted and wrong; how soon; and whether covariances hold."""
-    off = found["position"] - truth[:, : found["position"].shape[1]]
-    error, trusted = np.linalg.norm(off, axis=1), found["trusted"]
-    right = trusted & (error <= within[1])
-    first = [int(np.argmax(one)) if one.any() else len(one) for one in np.split(right, np.flatnonzero(starts)[1:])]
-    facts = {
-        "images": len(error),
-        "found": int((error <= within[0]).sum()),
-        "median": float(np.median(error)),
-        "trusted": int(trusted.sum()),
-        "wrong": int((trusted & (error > within[1])).sum()),
-        "pieces": len(first),
-        "soon": int(sum(one < SOON for one in first)),
-        "first": [int(one) for one in first],
-    }
-    if "covariance" in found and right.any():
-        squared = np.einsum("ni,nij,nj->n", off, np.linalg.inv(found["covariance"]), off)[right]
-        facts |= {
-            "nees": float(squared.mean() / off.shape[1]),
-            "held": int((squared < ELLIPSE).sum()),
-            "judged": len(squared),
-        }
-        facts["milliseconds"] = found["milliseconds"]
-        turned = np.abs((found["heading"] - yaw + np.pi) % (2 * np.pi) - np.pi)[right]
-        if np.isfinite(turned).all():
-            facts |= {"heading": float(np.median(turned)), "heading 90 %": float(np.quantile(turned, 0.9))}
-            facts["heading held"] = int((turned <= found["deviation"][right]).sum())
-    return facts
-
-
-def run(given: argparse.Namespace) -> list[Found]:
-    cells = []
-    for text in given.sets:
-        folder, first, second = text.split(":")
-        source = Path(folder)
-        bare = not (source / "descriptors.json").exists()
-        read = read_descriptors(source / "descriptors.npy", load_places(source)) if bare else read_descriptors(source)
-        described = replace(read, encoder=None)
-        places = described.places
-        if not (places.split == given.split).any():
-            own = next(iter(places.sequences()))
-            places = places.replace(
-                split=np.where(places.sequence == own, "train", given.split).astype(object), role=""
-            )
-            described = replace(described, places=places)
-        opened = OpenMap(build_map_of(described, "followed", landmarks=given.landmarks, every=given.every))
-        locator = opened.locator
-        asked = np.flatnonzero(places.split == given.split)
-        for name, own in places[asked].sequences().items():
-            for length in (0, given.kidnap):
-                random = np.random.default_rng(given.seed)
-                rows, starts = pieces(asked[own], length, random)
-                if length and len(rows) < 2 * length:
-                    continue
-                seen, truth, yaw = described.descriptors[rows], places.positions[rows], places.yaw[rows]
-                for way in WAYS:
-                    if way.startswith("localizer"):
-                        moved = odometry_of(described, rows, way.split()[-1], random)
-                        found = follow(opened, described, rows, starts, moved)
-                    elif way == "single images":
-                        found = single(locator, seen)
-                    elif way == "whole drive":
-                        found = whole(locator, seen, starts)
-                    elif way == "matched sequences":
-                        found = matched(described, len(opened.map), seen)
-                    else:
-                        found = filtered(locator, seen)
-                    facts = {"set": Path(folder).name, "drive": name, "kidnapped every": length, "way": way}
-                    cells.append(facts | judge(found, truth, yaw, starts, (float(first), float(second))))
-                    print(_line(cells[-1]), flush=True)
-    return cells
-
-
-def _line(cell: Found) -> str:
-    share = 100 / max(1, cell["images"])
-    text = f"{cell['set']}, {cell['drive']}, kidnapped every {cell['kidnapped every']}, {cell['way']}: "
-    text += (
-        f"found {share * cell['found']:.1f} %, median {cell['median']:.2f}, trusted {share * cell['trusted']:.0f} %, "
-    )
-    text += f"wrong {100 * cell['wrong'] / max(1, cell['trusted']):.2f} % of trusted, "
-    text += f"within {SOON} images {cell['soon']} of {cell['pieces']}"
-    if "nees" in cell:
-        text += f", NEES {cell['nees']:.2f}, ellipses hold {100 * cell['held'] / cell['judged']:.1f} %"
-        text += f", {cell['milliseconds']:.2f} ms" + (f", heading {cell['heading']:.3f}" if "heading" in cell else "")
-    if "heading held" in cell:
-        text += f", {100 * cell['heading held'] / cell['judged']:.0f} % within its deviation"
-    return text
+def _follow_all(described: Described, name: str, landmarks: int | None, given: argparse.Namespace) -> Iterator[Found]:
+    places = described.places
+    opened = OpenMap(build_map_of(described, "followed", landmarks=given.landmarks or landmarks))
+    locator, asked = opened.locator, np.flatnonzero(places.split == "test")
+    for drive, own in places[asked].sequences().items():
+        for length in given.kidnap:
+            random = np.random.default_rng(given.seed)
+            rows, starts = pieces(asked[own], length, random)
+            seen, truth, yaw = described.descriptors[rows], places.positions[rows], places.yaw[rows]
+            for way in given.ways or WAYS:
+                if way.startswith("localizer"):
+                    moved = odometry_of(places, rows, way.split()[-1], random)
+                    found = follow(opened, described, rows, starts, moved)
+                elif way == "single images":
+                    found = single(locator, seen)
+                elif way == "whole drive":
+                    found = whole(locator, seen, starts)
+                elif way == "matched sequences":
+                    found = matched(described, len(opened.map), seen)
+                else:
+                    found = filtered(locator, seen)
+                cell = {"drive": drive, "kidnapped": bool(length), "way": way}
+                yield cell | judge(found, truth, yaw, starts, WITHIN[name])
 
 
 def table(cells: Sequence[Found]) -> None:
-    """One row per set, kind of drive and method: sums over drives."""
-    print(
-        "| set | carried off | method | found | median | trusted | wrong | first | within 10 | NEES | ellipses | ms |"
-    )
-    print("|" + "---|" * 12)
-    groups: dict[tuple[str, bool, str], list[Found]] = {}
+    """One row per set, encoder, kind of drive and method: sums over drives."""
+    heads = "set | encoder | carried off | method | found, % | median | trusted, % | wrong, % | first | again"
+    print(f"| {heads} | NEES | ellipses, % | headings, % | ms |\n|" + "---|" * 14)
+    groups: dict[tuple[str, str, bool, str], list[Found]] = {}
     for cell in cells:
-        groups.setdefault((cell["set"], bool(cell["kidnapped every"]), cell["way"]), []).append(cell)
-    for (name, kidnapped, way), own in groups.items():
+        groups.setdefault((cell["set"], cell["encoder"], cell["kidnapped"], cell["way"]), []).append(cell)
+    for (name, kind, kidnapped, way), own in groups.items():
         total = {key: sum(one[key] for one in own) for key in ("images", "found", "trusted", "wrong", "soon", "pieces")}
-        row = [name, "yes" if kidnapped else "no", way, f"{100 * total['found'] / total['images']:.1f} %"]
-        row += [f"{np.median([one['median'] for one in own]):.2f}", f"{100 * total['trusted'] / total['images']:.0f} %"]
+        row = [name, kind, "yes" if kidnapped else "no", way, f"{100 * total['found'] / total['images']:.1f}"]
+        row += [f"{np.median([one['median'] for one in own]):.2f}", f"{100 * total['trusted'] / total['images']:.0f}"]
         first = np.median([number for one in own for number in one["first"]])
-        row += [f"{100 * total['wrong'] / max(1, total['trusted']):.2f} %", f"{first:.0f}"]
+        row += [f"{100 * total['wrong'] / max(1, total['trusted']):.2f}", f"{first:.0f}"]
         row += [f"{total['soon']} of {total['pieces']}"]
         judged = [one for one in own if "nees" in one]
         if judged:
             held, counted = (sum(one[key] for one in judged) for key in ("held", "judged"))
             row += [" to ".join(f"{f([one['nees'] for one in judged]):.2f}" for f in (min, max))]
-            row += [f"{100 * held / counted:.1f} %", f"{np.median([one['milliseconds'] for one in judged]):.2f}"]
-        print("| " + " | ".join(row + [""] * (12 - len(row))) + " |")
+            row += [f"{100 * held / counted:.1f}"]
+            turned = [one for one in judged if "heading held" in one]
+            share = sum(one["heading held"] for one in turned) / max(1, sum(one["judged"] for one in turned))
+            row += [f"{100 * share:.0f}" if turned else ""]
+            row += [f"{np.median([one['milliseconds'] for one in judged]):.2f}"]
+        print("| " + " | ".join(row + [""] * (14 - len(row))) + " |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sets", nargs="*", metavar="FOLDER:FOUND:WRONG")
-    parser.add_argument("--landmarks", type=int, help="number of landmarks (default: as `mappable map build`)")
-    parser.add_argument("--every", action="store_true", help="make every image of the map's drives a landmark")
-    parser.add_argument(
-        "--split", default="test", help="split of the images that are followed (calibration: to choose)"
-    )
-    parser.add_argument("--kidnap", type=int, default=100, metavar="IMAGES", help="length of the pieces")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="JSON file for all numbers")
-    parser.add_argument("--table", type=Path, help="only print the table of this JSON file")
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("train", help="train the encoders and describe all images")
+    one.add_argument("work", type=Path, help="folder of `home_and_away.py prepare`")
+    one.add_argument("--device", default="auto")
+    one.add_argument("--workers", type=int, default=1, help="encoders that train at the same time")
+    one.add_argument("--iterations", type=int, help="steps of every encoder (default: of its settings)")
+    one.set_defaults(do=train_all)
+    one = commands.add_parser("run", help="follow the drives")
+    one.add_argument("--choose", action="store_true", help="look at no test image")
+    one.add_argument("--landmarks", type=int, help="number of landmarks")
+    one.add_argument("--kidnap", type=int, nargs="+", default=[0, 100], metavar="IMAGES", help="lengths of pieces")
+    one.add_argument("--ways", nargs="+", choices=WAYS, help="only these methods")
+    one.add_argument("--seed", type=int, default=0)
+    one.set_defaults(do=run)
+    for one in commands.choices.values():
+        one.add_argument("out", type=Path, help="folder of the descriptors")
+        one.add_argument("--sets", nargs="+", choices=HOMES)
+        one.add_argument("--kinds", nargs="+", choices=KINDS)
+    one = commands.add_parser("table", help="print the table of a JSON file")
+    one.add_argument("file", type=Path)
+    one.set_defaults(do=lambda given: table(json.loads(given.file.read_text())["cells"]))
     given = parser.parse_args()
-    cells = json.loads(given.table.read_text())["cells"] if given.table else run(given)
-    if given.out:
-        given.out.write_text(json.dumps({"seed": given.seed, "cells": cells}, indent=1) + "\n")
-    table(cells)
+    given.do(given)
 
 
 if __name__ == "__main__":

@@ -6,19 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.arrays import Floats, Floats32
-from mappable.maps.drive_model import (
-    Followed,
-    FoundPlaces,
-    Looks,
-    alike_around,
-    coordinates_of,
-    deviations_of,
-    find_places,
-    first_to_second,
-    mass_around,
-    moved_around,
-)
+from mappable.maps.drive_model import Followed, alike_around, coordinates_of, deviations_of, moved_around
+from mappable.maps.found_places import FoundPlaces, find_places, mass_around
 from mappable.maps.location import Location
+from mappable.maps.looks import Looks, first_to_second
 from mappable.maps.records import locations_at
 
 if TYPE_CHECKING:

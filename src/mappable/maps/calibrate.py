@@ -142,6 +142,7 @@ def calibrate(
             along=along,
             elsewhere=elsewhere,
             conditions=conditions,
+            yaw=yaw,
             false_accepts=false_accepts,
         ),
         usual_feature=float(np.quantile(feature, USUAL_SHARE)),

@@ -1,31 +1,29 @@
 """The model of drives: how the filter over places weighs images, and how sure its result is."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Floats32, Ints, evenly, path_length
+from mappable.arrays import Bools, Floats, Floats32, Ints, path_length
 from mappable.errors import BadInputError
 from mappable.maps.between import Between, interpolate
 from mappable.maps.conformal import conformal_quantile
+from mappable.maps.found_places import FoundPlaces
+from mappable.maps.looks import Looks, resemblance
 from mappable.maps.odds import Odds
 from mappable.maps.place_filter import BACK, Belief, Layout, PlaceFilter, Sight, tie_images
 from mappable.maps.smoothing import lasting_jumps, smooth_path, step_along
 from mappable.maps.steps import Steps
-from mappable.maps.store import Store, check_search, squared_between
 
-SEARCH_ALL, SEARCHED = 512, 256  # a map of at most 512 landmarks is searched whole; else the nearest 256 per image
-# The usual feature distance of an image is measured on all landmarks if there are at most 4096, else on 512 of them.
-MEASURE_ALL, MEASURED = 4096, 512
-IMAGE_BATCH, LANDMARK_BATCH = 1024, 512  # images per batch, and landmarks whose descriptors are read per batch
-LEAST_DEVIATION = 0.01  # smallest deviation of squared feature distances, as a share of the usual one
+# One image favors a place over another by at most this, in nats, because a look-alike place may fit better. Chosen by
+# `scripts/following.py run --choose` in the rooms.
+LARGEST_EVIDENCE = 4.0
 BLIND = 0.02  # probability that an image on the map shows nothing of its place
 # A landmark that resembles all images of a drive counts less. This many images give that effect half its weight.
 RESEMBLANCE_IMAGES = 30.0  # chosen by scripts/real.py
 DRIVE_CONTRAST = 0.35  # quantile of the contrasts of a drive that sets the sharpness of all its images
-NEGLIGIBLE = 1e-3  # landmarks below this share of the likeliest landmark's probability do not count
 LEAST_INFORMATION = 0.25  # nats: the order of images is used if its steps tell at least this about the next place
 BREAK_GROWTH = 0.9  # images beyond this share of the growth of squared feature distances do not continue a path
 # Images within this distance along a drive have similar errors and count as one; in radii of a place.
@@ -111,73 +109,6 @@ class DriveModel:
 
 
 @dataclass(frozen=True)
-class Looks:
-    """Search results of images (n,): the nearest landmarks, and what distance is usual for each image."""
-
-    rows: Ints  # (n, c) landmarks, nearest first
-    squared: Floats  # (n, c) their squared feature distances
-    usual: Floats  # (n,) median squared feature distance to all landmarks
-    deviation: Floats  # (n,) robust standard deviation of squared feature distances
-
-    @property
-    def contrast(self) -> Floats:
-        """How much nearer than usual the nearest landmark is (n,), in deviations."""
-        return (self.usual - self.squared[:, 0]) / self.deviation
-
-
-def look_at(store: Store, descriptors: Floats32) -> Looks:
-    """Search the landmarks for images (n, D), and measure what distance is usual for each image.
-
-    The usual distance is measured on all landmarks, or on a sample if there are more than `MEASURE_ALL`.
-    """
-    queries = check_search(store, descriptors, 1, None)
-    parts = [_look_at(store, queries[start : start + IMAGE_BATCH]) for start in range(0, len(queries), IMAGE_BATCH)]
-    return Looks(*(np.concatenate([getattr(one, each.name) for one in parts]) for each in fields(Looks)))
-
-
-def _look_at(store: Store, queries: Floats32) -> Looks:
-    landmarks = len(store)
-    count = landmarks if landmarks <= SEARCH_ALL else SEARCHED
-    among = evenly(landmarks, landmarks if landmarks <= MEASURE_ALL else MEASURED)
-    some = [among[start : start + LANDMARK_BATCH] for start in range(0, len(among), LANDMARK_BATCH)]
-    sampled = np.concatenate([squared_between(queries, store.take(rows)) for rows in some], axis=1)
-    if landmarks <= MEASURE_ALL:
-        rows = np.argsort(sampled, axis=1, kind="stable")[:, :count]
-        squared = np.take_along_axis(sampled, rows, 1)
-    else:
-        rows, squared = store.nearest(queries, count)
-    return Looks(rows, squared.astype(np.float64), *_usual(sampled))
-
-
-def look_among(store: Store, descriptor: Floats32, rows: Ints, sample: Floats32) -> Looks:
-    """Search the landmarks `rows` for one image (D,). The `sample` (s, D) of landmarks shows what distance is usual."""
-    squared = squared_between(descriptor[None], store.take(rows))[0]
-    order = np.argsort(squared, kind="stable")
-    usual, deviation = _usual(squared_between(descriptor[None], sample))
-    return Looks(rows[order][None], squared[order][None].astype(np.float64), usual, deviation)
-
-
-def _usual(sampled: Floats32) -> tuple[Floats, Floats]:
-    """Median (n,) of squared feature distances (n, s), and their robust standard deviation."""
-    usual = np.median(sampled, axis=1).astype(np.float64)
-    deviation = 1.4826 * np.median(np.abs(sampled - usual[:, None]), axis=1)
-    return usual, np.maximum(deviation, LEAST_DEVIATION * np.maximum(usual, 1e-6))
-
-
-def first_to_second(looks: Looks, positions: Floats, radius: float) -> Floats:
-    """Ratio (n,) of two feature distances, not squared: to the nearest landmark, and to the nearest of another place.
-
-    Another place is farther than `radius` from the nearest landmark. If no candidate is that far, the farthest
-    candidate by feature is used.
-    """
-    away = np.linalg.norm(positions[looks.rows] - positions[looks.rows[:, :1]], axis=2) > radius
-    images = np.arange(len(away))
-    second = np.where(away.any(1), looks.squared[images, away.argmax(1)], looks.squared[:, -1])
-    ratio: Floats = np.sqrt(looks.squared[:, 0] / np.maximum(second, 1e-9))
-    return ratio
-
-
-@dataclass(frozen=True)
 class Links:
     """Ties between the images (n,) of a drive: each image is tied to an earlier one, its parent."""
 
@@ -223,7 +154,7 @@ def sights_of(
     contrasts = looks.contrast if contrast is None else np.full(count, contrast)
     sharpness = np.interp(contrasts, model.contrasts, model.sharpness)
     logs = sharpness[:, None] * (looks.usual[:, None] - squared) / looks.deviation[:, None] * weight[:, None]
-    likely = np.exp(logs - logs.max(1, keepdims=True))
+    likely = np.exp(np.maximum(logs - logs.max(1, keepdims=True), -LARGEST_EVIDENCE))
     least = likely.min(1)
     likely *= landmarks / (likely.sum(1) + (landmarks - squared.shape[1]) * least)[:, None]
     odds = np.clip(weight * model.presence.log(looks.contrast[:, None]), -30, 30)
@@ -232,28 +163,6 @@ def sights_of(
     order = np.argsort(looks.rows, axis=1)
     rows, likely = np.take_along_axis(looks.rows, order, 1), np.take_along_axis(likely, order, 1)
     return [Sight(rows[n], likely[n], float(likely[n].min()), float(away[n])) for n in range(count)]
-
-
-def resemblance(looks: Looks, fresh: Floats, landmarks: int) -> Floats:
-    """How much nearer than usual each landmark (m,) is to the images together; at most 0, summed with weights (n,)."""
-    middle = looks.squared[:, min(looks.squared.shape[1] - 1, landmarks // 2), None]
-    off = fresh[:, None] * np.minimum(looks.squared - middle, 0.0)
-    return np.bincount(looks.rows.ravel(), off.ravel(), landmarks).astype(np.float64)
-
-
-@dataclass(frozen=True)
-class FoundPlaces:
-    """The likeliest places of images, by beliefs about them; arrays (n,) if not stated otherwise."""
-
-    likeliest: Ints  # likeliest landmark within the likeliest place
-    landmark: Ints  # landmark from which distances are stated: the same, or a given one
-    mass: Floats  # probability of that place
-    away: Floats  # probability of not being on the map
-    spread: Floats  # root mean squared distance of likely landmarks from `landmark`, if the image is on the map
-    rival: Ints  # the likeliest landmark of another place; -1 if no other place is likely
-    rival_mass: Floats  # probability of the rival
-    position: Floats  # (n, k) mean position of the place
-    covariance: Floats  # (n, k, k) covariance of the place
 
 
 @dataclass(frozen=True)
@@ -290,7 +199,7 @@ def _breaks(links: Links, steps: Steps) -> Bools:
 
     If fewer than half of the images resemble the one before, every image is a break. The images then follow no path.
     """
-    count, limit = len(links.parents), steps.mean[1] + BREAK_GROWTH * (steps.plateau - steps.mean[1])
+    count, limit = len(links.parents), steps.growth(BREAK_GROWTH)
     alike = np.flatnonzero(links.squared[1:] < limit) + 1
     if 2 * np.count_nonzero(links.parents[alike] == alike - 1) < count - 1:
         return np.ones(count, dtype=bool)
@@ -331,32 +240,6 @@ def blended(model: DriveModel, between: Between, temperature: float, looks: Look
     return coordinates
 
 
-def find_places(
-    beliefs: Sequence[Belief], positions: Floats, radius: float, landmarks: Ints | None = None
-) -> FoundPlaces:
-    """The likeliest place of each image: the landmark with the most probability within `radius`.
-
-    Distances are stated from `landmarks` (n,), by default from the likeliest landmark of each place.
-    """
-    given = [None] * len(beliefs) if landmarks is None else landmarks.tolist()
-    found = [_place(belief, positions, radius, one) for belief, one in zip(beliefs, given, strict=True)]
-    return FoundPlaces(*(np.array(values) for values in zip(*found, strict=True)))
-
-
-def likely_places(belief: Belief, positions: Floats, radius: float, most: int, least: float) -> list[tuple[int, float]]:
-    """At most `most` places, likeliest first: a landmark and the probability within `radius`, at least `least`."""
-    chance, found = belief.probability.copy(), list[tuple[int, float]]()
-    while len(found) < most:
-        best = int(chance.argmax())
-        near = np.linalg.norm(positions[belief.rows] - positions[belief.rows[best]], axis=1) <= radius
-        mass = float(chance[near].sum())
-        if mass < least:
-            break
-        found.append((int(belief.rows[best]), mass))
-        chance[near] = 0.0
-    return found
-
-
 def deviations_of(model: DriveModel, places: FoundPlaces, drive: Followed) -> Floats:
     """Standard deviations (n,) of stated distances to the landmark, in metres."""
     deviations: Floats = np.hypot(places.spread, (SMOOTHED_FACTOR if drive.together else 1.0) * model.deviation)
@@ -392,26 +275,3 @@ def moved_around(model: DriveModel, drive: Followed, coordinates: Floats) -> Flo
     expected = (last - first) * drive.step
     share: Floats = np.where(expected > model.radius, (along[last] - along[first]) / np.maximum(expected, 1e-12), 1.0)
     return share
-
-
-def mass_around(beliefs: Sequence[Belief], positions: Floats, coordinates: Floats, radius: float) -> Floats:
-    """Probabilities (n,) that images are at landmarks within `radius` of their coordinates (n, k)."""
-    away = [np.linalg.norm(positions[one.rows] - at, axis=1) for one, at in zip(beliefs, coordinates, strict=True)]
-    return np.array([one.probability @ (far <= radius) for one, far in zip(beliefs, away, strict=True)])
-
-
-def _place(belief: Belief, positions: Floats, radius: float, landmark: int | None) -> tuple[Any, ...]:
-    likely = np.flatnonzero(belief.probability >= NEGLIGIBLE * belief.probability.max())
-    rows, chance = belief.rows[likely], belief.probability[likely]
-    at = positions[rows]
-    near: Bools = np.linalg.norm(at[:, None] - at, axis=2) <= radius
-    masses = near @ chance
-    here = near[int(masses.argmax())]
-    best, other = int(np.where(here, chance, -1.0).argmax()), int(np.where(here, -1.0, chance).argmax())
-    weight = np.where(here, chance, 0.0) / masses.max()
-    mean = weight @ at
-    covariance = (weight[:, None] * (at - mean)).T @ (at - mean)
-    stated = rows[best] if landmark is None else landmark
-    spread = np.sqrt(chance @ np.square(at - positions[stated]).sum(1) / chance.sum())
-    rival = (-1, 0.0) if here.all() else (rows[other], chance[other])
-    return rows[best], stated, masses.max(), belief.away, spread, *rival, mean, covariance

@@ -34,9 +34,10 @@ def fuse(
     precision = np.linalg.inv(total)
     larger, weight, turn = 1.0, np.ones(len(path)), _turn(path, measured, np.trace(total, axis1=1, axis2=2))
     prior = np.diag([0.0, 0.0, SCALE_ERROR**-2, np.pi**-2, TURN_ERROR**-2])
+    changes = _changes(path, back)
     for _ in range(ITERATIONS):
-        ways = path @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
-        design = _design(ways, back)
+        turned = changes @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])  # (3, n, 2)
+        ways, design = turned[0], np.column_stack([np.tile(np.eye(2), (len(path), 1)), turned.reshape(3, -1).T])
         noise = (larger * images / np.sqrt(np.outer(weight, weight))[:, None, :, None] + walk).reshape(
             2 * len(path), -1
         )
@@ -61,13 +62,9 @@ def _turn(path: Floats, measured: Floats, variance: Floats) -> float:
     return float(np.arctan2(share @ (a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]), share @ (a * b).sum(1)))
 
 
-def _design(ways: Floats, back: Floats) -> Floats:
-    """How positions (2 n) change with the last position, the scale, the turn, and the turn per metre (2 n, 5)."""
-    count = len(ways)
-    across = np.column_stack([-ways[:, 1], ways[:, 0]])
+def _changes(path: Floats, back: Floats) -> Floats:
+    """How positions (n, 2) of a path change with its scale, its turn, and its turn per metre (3, n, 2)."""
+    across = np.column_stack([-path[:, 1], path[:, 0]])
     bends = np.diff(across, axis=0) * ((back[1:] + back[:-1]) / 2)[:, None]
     bent = np.concatenate([-np.cumsum(bends[::-1], axis=0)[::-1], np.zeros((1, 2))])
-    design: Floats = np.concatenate(
-        [np.tile(np.eye(2), (count, 1)), *(one.reshape(-1, 1) for one in (ways, across, bent))], axis=1
-    )
-    return design
+    return np.stack([path, across, bent])

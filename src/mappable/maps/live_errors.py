@@ -71,8 +71,12 @@ def carried_factor(drives: Sequence[TrackedErrors]) -> float:
 
 
 def _scale(off: Floats, covariance: Floats) -> float:
-    squared = np.square(_whitened(off, covariance)).sum(1)
-    return float(np.quantile(squared, HELD) / chi2.ppf(HELD, off.shape[1]))
+    """Factor for covariances: between one that 95 % ellipses hold, and one with the right mean of squared errors.
+
+    Errors have longer tails than a normal distribution, so no factor does both.
+    """
+    squared, k = np.square(_whitened(off, covariance)).sum(1), off.shape[1]
+    return float(np.sqrt(np.quantile(squared, HELD) / chi2.ppf(HELD, k) * squared.mean() / k))
 
 
 def _whitened(off: Floats, covariance: Floats) -> Floats:

@@ -17,7 +17,7 @@ from mappable.containers import parse_safetensors, read_bytes
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
-from mappable.maps.drive_model import likely_places
+from mappable.maps.found_places import likely_places
 from mappable.maps.location import documented
 from mappable.maps.opened import OpenMap
 from mappable.maps.place_filter import Belief, Motion
@@ -26,14 +26,10 @@ from mappable.maps.verification import Verifier
 from mappable.places.angles import wrap
 
 State = Literal["lost", "several places", "tracking", "off the map"]
-FORMAT = Format("mappable localizer", 1, "start a new localizer", sealed_since=1)
+FORMAT = Format("mappable localizer", 2, "start a new localizer", sealed_since=1)
 
 # The constants here were tuned by hand on calibration drives of both worlds; no script repeats the choice. Results on
 # test drives were seen in between, so figures on these worlds are not blind. scripts/following.py measures the result.
-ALIKE = 0.0  # an estimate is trusted only if the last images look like the map: least median of their log odds
-MOVED, TOO_FAR = 0.3, 3.0  # and if positions moved by this share of the way that images or odometry tell
-CERTAIN = 3  # and if the place was certain for this many images
-MOST_JUMPS = 1  # and if they jumped at most this often among the last images
 SEVERAL = 4  # largest number of places that count as several; beyond, the camera is lost
 LISTED, LEAST_LISTED = 5, 0.01  # number of places that an estimate lists, and their least probability
 CLOUD, LEAST_CLOUD = 200, 0.001  # largest number of landmarks in a cloud, and their least probability
@@ -128,7 +124,6 @@ class Localizer:
         self._time: float | None = None  # of the last image
         self._pauses: list[float] = []  # seconds between the last images
         self._earlier = 0  # number of updates in a row with an earlier time
-        self._masses: list[float] = []
         self._pending: Motion | None = None  # motion since the last image, from updates that brought none
         self._unknown = False  # whether a part of that motion is unknown
 
@@ -156,7 +151,6 @@ class Localizer:
         if self._time is not None and not apart:
             self._pauses = [*self._pauses[-20:], time - self._time]
         self._time, self._pending, self._unknown = time, None, False
-        self._masses = [*([] if apart else self._masses[1 - CERTAIN :]), tracked.mass]
         return self._estimate(time, tracked)
 
     def cloud(self) -> list[list[float]]:
@@ -189,7 +183,6 @@ class Localizer:
             "time": self._time,
             "earlier": self._earlier,
             "pauses": self._pauses,
-            "masses": self._masses,
             "pending": pending,
             "unknown": self._unknown,
             "note": note,
@@ -206,7 +199,7 @@ class Localizer:
             self.reset()
             self._tracker.restore(arrays)
             self._time, self._earlier, self._unknown = about["time"], int(about["earlier"]), bool(about["unknown"])
-            self._pauses, self._masses = list(about["pauses"]), list(about["masses"])
+            self._pauses = list(about["pauses"])
             self._pending = None if about["pending"] is None else Motion(**about["pending"])
             return about["note"]
 
@@ -253,11 +246,10 @@ class Localizer:
         calibration, found, position = self._opened.locator.calibration, tracked.found, tracked.position
         away = float(found.away[0])
         places = self._places(tracked.belief)
-        reason = self._doubt(tracked)
         state: State = "lost"
         if away >= 0.5:
             state = "off the map"
-        elif not reason:
+        elif not tracked.doubt:
             state = "tracking"
         elif sum(one.probability for one in places[:SEVERAL]) >= LIVE_SURE * (1 - away):
             state = "several places"
@@ -265,8 +257,8 @@ class Localizer:
         return Estimate(
             time=float(time),
             state=state,
-            trusted=not reason,
-            reason=reason,
+            trusted=not tracked.doubt,
+            reason=tracked.doubt,
             position=tuple(position.tolist()),
             covariance=tuple(map(tuple, tracked.covariance.tolist())),
             heading=float(wrap(tracked.heading)) if known else None,
@@ -278,22 +270,6 @@ class Localizer:
             frame=self.map.frame.name,
             unit=self.map.unit,
         )
-
-    def _doubt(self, tracked: Tracked) -> str:
-        """Why the estimate is not trusted; empty if it is."""
-        if tracked.found.away[0] >= 0.5:
-            return f"off the map with probability {tracked.found.away[0]:.2f}"
-        if tracked.alike < ALIKE:
-            return "the last images look unlike the map"
-        if tracked.mass < LIVE_SURE:
-            return f"the place has probability {tracked.mass:.2f}, expected at least {LIVE_SURE:.2f}"
-        if len(self._masses) < CERTAIN or min(self._masses) < LIVE_SURE:
-            return f"the place has been certain for fewer than {CERTAIN} images"
-        if tracked.jumps > MOST_JUMPS:
-            return f"the position jumped {tracked.jumps} times lately"
-        if not MOVED <= tracked.moved <= TOO_FAR:
-            return f"the position moved {tracked.moved:.1f} times as far as the images tell"
-        return ""
 
     def _places(self, belief: Belief) -> tuple[PossiblePlace, ...]:
         at, ids, radius = self._opened.locator.positions, self.map.places.place_id, self._tracker.model.radius

@@ -11,9 +11,10 @@ from mappable.errors import BadInputError
 from mappable.maps.believed import locations_of
 from mappable.maps.between import Between
 from mappable.maps.calibration import Calibration, Look, between_of, look, neighbors_of, whole_range
-from mappable.maps.drive_model import Followed, believe_alone, look_at
+from mappable.maps.drive_model import Followed, believe_alone
 from mappable.maps.headings import headings_at
 from mappable.maps.location import Location
+from mappable.maps.looks import look_at
 from mappable.maps.map import Map
 from mappable.maps.place_filter import Layout
 from mappable.maps.records import locations_at

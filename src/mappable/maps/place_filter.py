@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log
 
 import numpy as np
@@ -13,8 +14,12 @@ from mappable.maps.steps import Steps, step_prior
 
 LEVELS, BINS = 64, 96  # size of the table of likelihoods of steps: squared feature distances x metres
 # The next two lines were chosen by the tables of scripts/real.py.
-JUMP = 1e-3  # probability of a step to any place of the map
+JUMP = 1e-3  # probability of a step to any place of the map, before the image shows whether it continues the last one
+LEAST_JUMP = 1e-9  # the same for an image that does; chosen by `scripts/following.py run --choose`
 LEAVE, ENTER = 0.02, 0.1  # probabilities, per image, of leaving the map and of coming back to it
+TURNED = (
+    0.9  # a turn by one radian changes an image as a way does that has this share of the growth of feature distances
+)
 SLIP = 0.02  # share of steps for which odometry is wrong
 FREE_STEP = 0.2  # weight of steps of any length, beside steps of about the usual length
 STRAY_STEP = 0.02  # share of steps of any length among images on the map; it tells them from images off the map
@@ -25,6 +30,7 @@ BACK = 6  # how many images back an image can be tied to
 CLEARLY_NEARER = 0.15  # share of the plateau by which an earlier image must be nearer to replace the previous one
 LIKELY_PLACES, NEAR_EACH = 8, 12  # likeliest places of the image before, and landmarks near each, that are added
 UNLIKELY = 1e-5  # landmarks below this share of the likeliest one's probability are forgotten
+MOST_NEAR, NEAR_CACHED = 64, 4096  # landmarks around one that are searched, and landmarks for which they are kept
 SUMMED = 256  # landmarks on which the sum over all landmarks is estimated, in large maps
 PAIRS_IN_MEMORY = 4096  # largest number of landmarks for which the distances of all pairs stay in memory
 MOVES_IN_MEMORY = 512  # largest number of landmarks for which the probabilities of all moves stay in memory
@@ -99,6 +105,12 @@ class Layout:
             around.reshape(-1, BINS) if self.pairs is not None else None
         )  # (m, BINS) sum of weights per distance
         self.counts = self.weights[some] @ around.reshape(-1, BINS) / self.weights[some].sum()  # (BINS,) their mean
+        self.near = lru_cache(NEAR_CACHED)(self._near)
+
+    def _near(self, landmark: int) -> Ints:
+        """Rows of the landmarks around a landmark, nearest first."""
+        near: Ints = self.tree.query(self.positions[landmark], min(MOST_NEAR, len(self.positions)))[1]
+        return np.atleast_1d(near)
 
     def bins(self, first: Floats, second: Floats) -> NDArray[np.uint8]:
         """Bin numbers (a, b) of the distances between positions (a, k) and (b, k)."""
@@ -124,6 +136,8 @@ class PlaceFilter:
         self.leave = leaves / (
             leaves + (1 - LEAVE) * (steady + stray)
         )  # (LEVELS,) by feature distance from the image before
+        jumps = JUMP * steps.likelihood(self.levels, np.array([steps.metres[-1]]))[:, 0]
+        self.jump = np.maximum(jumps / (jumps + (1 - JUMP) * (steady + stray)), LEAST_JUMP)  # (LEVELS,)
         self.enter = ENTER * np.minimum(
             self.levels / steps.plateau, 1.0
         )  # (LEVELS,) a camera that stands still cannot enter
@@ -180,7 +194,9 @@ class PlaceFilter:
         moved = belief.probability @ self._moves(belief.rows, sight.rows, squared)
         if motion is not None:
             jump = self._jump(motion, squared)
-            by_odometry = self._between(belief.rows, sight.rows, self._kernel_by(motion), None)
+            by_odometry = self._between(
+                belief.rows, sight.rows, self._kernel_by(motion), None, self.jump[self._level(squared)]
+            )
             moved = (1 - jump) * (belief.probability @ by_odometry) + jump * moved
         entered = belief.away * enter / self.count * self.layout.weights[sight.rows]
         places = sight.likelihood * ((1 - leave) * moved + entered)
@@ -203,20 +219,20 @@ class PlaceFilter:
         if len(sight.rows) == self.count:
             return sight
         likely = belief.rows[np.argsort(-belief.probability, kind="stable")[:LIKELY_PLACES]]
-        near = self.layout.tree.query(self.layout.positions[likely], min(NEAR_EACH, self.count))[1]
-        return _at(sight, np.union1d(sight.rows, near))
+        near = [self.layout.near(row)[:NEAR_EACH] for row in likely.tolist()]
+        return _at(sight, np.unique(np.concatenate([sight.rows, *near])))
 
     def _moves(self, first: Ints, second: Ints, squared: float) -> Floats32:
         """Probabilities (a, b) of moving from landmarks (a,) to landmarks (b,), by the squared feature distance."""
         level = self._level(squared)
-        return self._between(first, second, self.kernels[level], level)
+        return self._between(first, second, self.kernels[level], level, self.jump[level])
 
-    def _between(self, first: Ints, second: Ints, kernel: Floats32, level: int | None) -> Floats32:
+    def _between(self, first: Ints, second: Ints, kernel: Floats32, level: int | None, jump: float) -> Floats32:
         """The same by a kernel (BINS,). Results by the kernel of a `level` are kept."""
         whole = len(first) == self.count and len(second) == self.count
         if whole and level in self._whole:
             return self._whole[level]
-        layout, kernel = self.layout, (1 - JUMP) * kernel + np.float32(JUMP / self.count)
+        layout, kernel = self.layout, np.float32(1 - jump) * kernel + np.float32(jump / self.count)
         if layout.pairs is None:
             bins = layout.bins(layout.positions[first], layout.positions[second])
         else:
@@ -235,7 +251,10 @@ class PlaceFilter:
 
     def _jump(self, motion: Motion, squared: float) -> float:
         """Probability that odometry is wrong about a step, because the image changed more or less than it should."""
-        near, far = self.steps.likelihood(np.array([squared]), np.array([motion.way, self.steps.metres[-1]]))[0]
+        turned = motion.way + abs(motion.turn) * self.steps.reach(TURNED)
+        metres = np.array([motion.way, turned, self.steps.metres[-1]])
+        stayed, turning, far = self.steps.likelihood(np.array([squared]), metres)[0]
+        near = max(stayed, turning)
         return float(SLIP * far / (SLIP * far + (1 - SLIP) * near))
 
     def _kernel_by(self, motion: Motion) -> Floats32:

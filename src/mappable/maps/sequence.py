@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from mappable.arrays import Floats32
 from mappable.errors import BadInputError
 from mappable.maps.believed import locations_of
-from mappable.maps.drive_model import follow, look_at
+from mappable.maps.drive_model import follow
 from mappable.maps.locate import CANDIDATES, Locator
 from mappable.maps.location import Location
+from mappable.maps.looks import look_at
 
 
 def locate_sequence(

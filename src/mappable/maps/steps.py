@@ -8,6 +8,7 @@ from scipy.optimize import isotonic_regression
 from mappable.arrays import Floats, Floats32, evenly, path_length
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.store import squared_between
+from mappable.places.angles import wrap
 
 PAIRED_IMAGES = 600  # images of one stretch, and as many spread over the whole set, whose pairs are measured
 BINS, LEAST_BIN = 20, 8  # largest number of bins of distances, and smallest number of pairs per bin
@@ -16,6 +17,7 @@ OTHER_VISITS = 1.3  # factor for deviations, because other visits differ
 WINDING = 2.0  # two images belong to one visit if the path between them is at most this times their distance
 STEP_DEVIATION = 0.6  # standard deviation of the logarithm of the steps of a drive
 LEAST_DENSITY = 1e-4  # density of any squared feature distance, which allows for outliers
+MOST_TURNED = 0.3  # radians: images that differ more look in different directions
 STEP_CHOICES = 48  # number of lengths among which the usual step of a drive is chosen
 
 
@@ -28,10 +30,11 @@ class Steps:
     deviation: tuple[float, ...]  # standard deviation of squared feature distances
 
     @classmethod
-    def fit(cls, descriptors: Floats32, positions: Floats) -> "Steps":
+    def fit(cls, descriptors: Floats32, positions: Floats, yaw: Floats | None = None) -> "Steps":
         """Fit to images (n, D) at positions (n, k) in the order taken; several visits may follow each other.
 
-        Two images near each other belong to one visit if the path from one to the other is short.
+        Two images near each other belong to one visit if the path from one to the other is short. With headings `yaw`
+        (n,), NaN if unknown, images that look in different directions do not count.
         """
         count = len(positions)
         start = max(0, count - PAIRED_IMAGES) // 2
@@ -44,6 +47,8 @@ class Steps:
         steps = np.diff(along)
         usual = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
         kept = (along[j] - along[i] <= WINDING * apart + 2 * usual) & (apart > 0)
+        if yaw is not None:
+            kept &= ~(np.abs(wrap(yaw[some[i]] - yaw[some[j]])) > MOST_TURNED)
         if np.count_nonzero(kept) < 4 * LEAST_BIN:
             raise UncalibratedError(
                 f"{np.count_nonzero(kept):,} pairs of images along a drive are too few to calibrate steps; "
@@ -82,10 +87,13 @@ class Steps:
         """The mean squared feature distance of images far apart."""
         return self.mean[-1]
 
+    def growth(self, share: float) -> float:
+        """The squared feature distance at which a `share` of the growth is done."""
+        return self.mean[1] + share * (self.plateau - self.mean[1])
+
     def reach(self, share: float = 0.9) -> float:
         """Metres at which squared feature distances have done a `share` of their growth."""
-        full = self.mean[1] + share * (self.plateau - self.mean[1])
-        return float(self.metres[int(np.argmax(np.array(self.mean) >= full))])
+        return float(self.metres[int(np.argmax(np.array(self.mean) >= self.growth(share)))])
 
     def likelihood(self, squared: Floats, metres: Floats) -> Floats:
         """Densities (n, b) of squared feature distances (n,), given distances in metres (b,)."""

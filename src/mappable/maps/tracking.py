@@ -17,18 +17,13 @@ from mappable.maps.drive_model import (
     IMAGES_AROUND,
     RESEMBLANCE_IMAGES,
     DriveModel,
-    FoundPlaces,
-    Looks,
     blended,
-    find_places,
-    look_among,
-    look_at,
-    mass_around,
-    resemblance,
     sights_of,
 )
+from mappable.maps.found_places import FoundPlaces, find_places, mass_around
 from mappable.maps.fusion import fuse
 from mappable.maps.headings import headings_at, mean_angle
+from mappable.maps.looks import Looks, look_among, look_at, resemblance
 from mappable.maps.place_filter import BACK, Belief, Layout, Motion, PlaceFilter, Sight, tie_images
 from mappable.maps.smoothing import JUMP_RADII, JUMP_STEPS
 from mappable.maps.steps import STEP_CHOICES
@@ -40,10 +35,15 @@ TRAIL = 24  # number of images whose positions are smoothed together
 SET_STEP, EVERY = 60, 10  # images whose feature distances set the usual step, and images between two estimates
 FEWEST_STEPS = 4  # smallest number of images that set the usual step
 MEMORY = 300.0  # weight of images that count for the resemblance of landmarks; older images fade
-LIVE_SURE = 0.6  # an estimate is trusted if the probability of its place is at least this
+# A position is trusted if its place had at least this probability in this many images,
+LIVE_SURE, CERTAIN = 0.6, 3
+ALIKE = -0.4  # if the last images look like the map: least median of their log odds,
+MOVED, TOO_FAR = 0.3, 3.0  # if positions moved by this share of the way that images or odometry tell,
+CONTINUED = 0.75  # an image shows no break if squared feature distances have done at most this share of their growth
+MOST_JUMPS = 0  # and if they jumped at most this often among the last images
 ODOMETRY_ERROR = 0.05  # usual error of odometry, as a share of the way
 # A map with more landmarks is searched around the likeliest landmarks, if these have this probability together.
-SEARCH_WHOLE, LOCAL_PLACES, LOCAL_MASS, LOCAL_EACH = 2048, 16, 0.95, 64
+SEARCH_WHOLE, LOCAL_PLACES, LOCAL_MASS = 2048, 16, 0.95
 LOCAL_SAMPLE = 256  # landmarks that show which feature distance is usual, in such a search
 STRAY = 0.5  # an image lies about this far from the place that it looks like, in radii of a place
 
@@ -87,11 +87,8 @@ class Tracked:
     covariance: Floats  # (k, k) of the position, if the place is right
     heading: float  # NaN if not known
     mass: float  # probability of being near the position
-    alike: float  # median log odds that the last images are on the map, each judged alone
-    moved: float  # how far positions moved lately, as a share of what images or odometry tell
-    jumps: int  # how often the position jumped lately
-    images: int  # number of images since the last jump
     contrast: float  # of the last images
+    doubt: str  # why not to trust the position; empty if nothing speaks against it
 
 
 class Tracker:
@@ -119,11 +116,13 @@ class Tracker:
         self.trail: deque[Trace] = deque(maxlen=TRAIL)
         self.path: deque[Floats] = deque(maxlen=2 * IMAGES_AROUND)  # smoothed positions
         self.starts: deque[bool] = deque(maxlen=2 * IMAGES_AROUND)  # whether the position jumped there
+        self.masses: deque[float] = deque(maxlen=CERTAIN)  # probabilities of the last places
         self.contrasts: deque[float] = deque(maxlen=SET_STEP)
         self.squared: deque[float] = deque(maxlen=SET_STEP)
         self.nearer, self.weight = np.zeros(self.count), 0.0
         self.usual: float | None = None
         self.images = 0
+        self.unbroken = 0  # number of images since one that resembled none before
 
     def update(
         self,
@@ -145,12 +144,17 @@ class Tracker:
             belief = self._filter(None).start(sight)
             self.trail.clear()
             self.path.clear()
+            self.masses.clear()
         else:
             motion = None if moved is None else self._since(parent, pose, variance, squared)
             belief = self._filter(self.usual).update(parent.belief, sight, squared, motion)
         belief = belief if check is None else check(belief)
         self.seen.append(Seen(descriptor, belief, pose, variance))
         self.images += 1
+        if parent is None or squared > self.model.steps.growth(CONTINUED):
+            self.unbroken = 0
+            self.starts.clear()
+        self.unbroken += 1
         return self._tracked(looks, belief, moved is not None)
 
     def memory(self) -> dict[str, NDArray[Any]]:
@@ -166,10 +170,13 @@ class Tracker:
             "trail": np.array([one.numbers for one in trail]).reshape(-1, k + k * k + 5),
             "path": np.array(self.path).reshape(-1, k),
             "starts": np.array(self.starts, dtype=bool),
+            "masses": np.array(self.masses),
             "contrasts": np.array(self.contrasts),
             "squared": np.array(self.squared),
             "nearer": self.nearer,
-            "numbers": np.array([self.weight, np.nan if self.usual is None else self.usual, self.images]),
+            "numbers": np.array(
+                [self.weight, np.nan if self.usual is None else self.usual, self.images, self.unbroken]
+            ),
         }
 
     def restore(self, memory: Mapping[str, NDArray[Any]]) -> None:
@@ -190,11 +197,12 @@ class Tracker:
             self.trail.append(Trace(one[:k], covariance, heading, (x, y, turn), drift))
         self.path.extend(memory["path"])
         self.starts.extend(memory["starts"].tolist())
+        self.masses.extend(memory["masses"].tolist())
         self.contrasts.extend(memory["contrasts"].tolist())
         self.squared.extend(memory["squared"].tolist())
         self.nearer = memory["nearer"].copy()
-        self.weight, usual, images = memory["numbers"].tolist()
-        self.usual, self.images = None if np.isnan(usual) else usual, int(images)
+        self.weight, usual, images, unbroken = memory["numbers"].tolist()
+        self.usual, self.images, self.unbroken = None if np.isnan(usual) else usual, int(images), int(unbroken)
 
     def _look(self, descriptor: Floats32) -> Looks:
         """Search the landmarks: where the camera is believed to be, and everywhere if it does not look like that."""
@@ -213,12 +221,11 @@ class Tracker:
         """Landmarks around the believed places of the last image; None if the map is small, or the belief is wide."""
         if self.count <= SEARCH_WHOLE or not self.seen:
             return None
-        belief, at = self.seen[-1].belief, self.layout.positions
+        belief = self.seen[-1].belief
         order = np.argsort(-belief.probability)[:LOCAL_PLACES]
         if belief.probability[order].sum() < LOCAL_MASS:
             return None
-        near = self.layout.tree.query(at[belief.rows[order]], LOCAL_EACH)[1]
-        return np.unique(near)
+        return np.unique(np.concatenate([self.layout.near(row) for row in belief.rows[order].tolist()]))
 
     def _filter_of(self, usual: float | None) -> PlaceFilter:
         return PlaceFilter(self.layout, self.model.steps, usual)
@@ -294,8 +301,9 @@ class Tracker:
         step = self.usual or self.layout.spacing
         self.trail.append(Trace(own, covariance, heading, last.pose, last.variance))
         position, covariance, heading, since = self._smoothed(step, carried)
-        self.starts.append(since == 1)
+        self.starts.append(since == 1 and self.unbroken > 1 and self.masses[-1] >= LIVE_SURE)
         self.path.append(position)
+        self.masses.append(float(mass_around([belief], at, position[None], model.radius)[0]))
         return Tracked(
             looks=looks,
             belief=belief,
@@ -303,13 +311,27 @@ class Tracker:
             position=position,
             covariance=covariance,
             heading=heading,
-            mass=float(mass_around([belief], at, position[None], model.radius)[0]),
-            alike=float(np.median(model.seen_presence.log(np.array(self.contrasts)[-2 * IMAGES_AROUND :, None]))),
-            moved=self._moved(step, carried, since),
-            jumps=sum(self.starts),
-            images=since,
+            mass=self.masses[-1],
             contrast=contrast,
+            doubt=self._doubt(float(found.away[0]), self._moved(step, carried, since)),
         )
+
+    def _doubt(self, away: float, moved: float) -> str:
+        """Why not to trust the last position, which `moved` this share of what images or odometry tell."""
+        if away >= 0.5:
+            return f"off the map with probability {away:.2f}"
+        lately = np.array(self.contrasts)[-min(self.unbroken, 2 * IMAGES_AROUND) :, None]
+        if np.median(self.model.seen_presence.log(lately)) < ALIKE:
+            return "the last images look unlike the map"
+        if self.masses[-1] < LIVE_SURE:
+            return f"the place has probability {self.masses[-1]:.2f}, expected at least {LIVE_SURE:.2f}"
+        if len(self.masses) < CERTAIN or min(self.masses) < LIVE_SURE:
+            return f"the place has been certain for fewer than {CERTAIN} images"
+        if sum(self.starts) > MOST_JUMPS:
+            return f"the position jumped {sum(self.starts)} times lately"
+        if not MOVED <= moved <= TOO_FAR:
+            return f"the position moved {moved:.1f} times as far as the images tell"
+        return ""
 
     def _smoothed(self, step: float, carried: bool) -> tuple[Floats, Floats, float, int]:
         """The last position, its covariance, the last heading, and the number of images since a jump.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mappable.arrays import Floats, evenly
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.local_features import LocalFeatures, count_inliers, describe_locally
-from mappable.maps.drive_model import likely_places
+from mappable.maps.found_places import likely_places
 from mappable.maps.map import Map
 from mappable.maps.place_filter import Belief
 from mappable.places.images import Fit, load_image, resize_image

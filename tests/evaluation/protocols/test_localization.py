@@ -22,7 +22,7 @@ from mappable.evaluation.records import Arrays, from_json, to_json
 from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.setup import NO_ROWS
 from mappable.maps.calibrate import calibrate
-from mappable.maps.drive_model import Looks
+from mappable.maps.looks import Looks
 from mappable.maps.map import Map
 
 

@@ -4,8 +4,9 @@ import numpy as np
 
 from mappable.arrays import Floats, Floats32
 from mappable.maps.believed import SURE_ALONE, placed
-from mappable.maps.drive_model import Followed, Looks, believe_alone, first_to_second, follow, look_at
+from mappable.maps.drive_model import Followed, believe_alone, follow
 from mappable.maps.locate import Locator
+from mappable.maps.looks import Looks, first_to_second, look_at
 
 TOP = 10  # nearest landmarks whose spread on the ground is one of the rules
 SINGLE, SEQUENCE = "ours, single images", "ours, sequence"
