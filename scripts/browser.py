@@ -73,11 +73,15 @@ class Browser:
     def open(self, address: str, width: int = 1280) -> None:
         """Show a page, and wait until it has all that it wants to show."""
         self.events.clear()
+        self.size(width)
+        self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=address)
+
+    def size(self, width: int) -> None:
+        """Make the window this wide; narrow windows are those of a phone."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
         )
-        self.call("Page.navigate", url="about:blank")
-        self.call("Page.navigate", url=address)
 
     def ready(self) -> None:
         self.until("document.body?.dataset.ready")
