@@ -80,7 +80,7 @@ def draw(
     chart.set(xlabel="x (m)", ylabel="y (m)")
     chart.spines[["top", "right"]].set_visible(False)
     chart.tick_params(labelsize=8)
-    chart.scatter(*landmarks[:, :2].T, 9, "#c9cdd2", "s", label="landmark")
+    chart.scatter(*landmarks[:, :2].T, 9, "#c9cdd2", marker="s", label="landmark")
     shown = photo.imshow(np.asarray(Image.open(places.files[rows[0]]).convert("RGB")))
     cloud = chart.scatter([], [], [], PINK, alpha=0.45, linewidths=0, label="may be here", zorder=3)
     (truth,) = chart.plot([], [], "o", mfc="none", mec=BLACK, ms=11, label="true position", zorder=5)

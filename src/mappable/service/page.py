@@ -169,7 +169,7 @@ def _facts(landmarks: Map, *, encoder: bool, tiles: Tiles | None) -> dict[str, A
 
 def _curve(known: Calibration) -> dict[str, Any]:
     """The distance to the nearest landmark by feature distance: median and interval. None for infinite ends."""
-    feature = np.linspace(known.retrieved.feature[0], known.retrieved.furthest, CURVE_POINTS)
+    feature = np.linspace(0.0, known.retrieved.furthest, CURVE_POINTS)
     ends = [np.where(np.isfinite(one), one.round(3), None).tolist() for one in known.predict(feature)]  # type: ignore[call-overload]
     return {"feature": feature.tolist()} | dict(zip(("middle", "low", "high"), ends, strict=True))
 

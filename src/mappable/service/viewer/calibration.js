@@ -77,7 +77,7 @@ export function calibrationView(world) {
     }
     const note = known.note && ` (${known.note})`;
     return (
-      `The less an image looks like its nearest landmark, the farther away it may be: measured on ` +
+      `How far an image may be from its nearest landmark, by how different they look: measured on ` +
       `${known.images.toLocaleString("en")} images, of which the map trusts ${percent(100 * known.confident)}${note}.`
     );
   }

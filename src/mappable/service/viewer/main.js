@@ -11,6 +11,7 @@ import { redraw, setGround } from "./plots.js";
 import { trajectoryView } from "./trajectory.js";
 
 const views = {};
+let resized = 0;
 const tabs = [...document.querySelectorAll("[role=tab]")];
 
 async function start() {
@@ -106,6 +107,12 @@ function keys(event) {
   event.preventDefault();
 }
 
+// Legends and margins depend on the width of the window.
+function later() {
+  clearTimeout(resized);
+  resized = setTimeout(redraw, 300);
+}
+
 function theme() {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -118,6 +125,7 @@ for (const tab of tabs) tab.addEventListener("click", () => show(tab.getAttribut
 document.addEventListener("keydown", keys);
 $("#theme").addEventListener("click", theme);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+addEventListener("resize", later);
 start().catch((error) => {
   $("#about").replaceChildren(element("span", { className: "bad" }, error.message));
 });

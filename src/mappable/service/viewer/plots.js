@@ -55,7 +55,7 @@ export function mapAxes(unit, near = null, lanes = ["images", "landmarks"]) {
       xaxis: { title: { text: `x (${unit})` }, ...about(near?.x) },
       yaxis: { title: { text: `y (${unit})` }, scaleanchor: "x", ...about(near?.y) },
     };
-  const yaxis = { tickvals: Object.values(LANES), ticktext: lanes, range: [-1.1, 1.1], fixedrange: true, showgrid: false };
+  const yaxis = { tickvals: Object.values(LANES), ticktext: lanes, range: [-1.1, 1.1], fixedrange: true, showgrid: false, automargin: true };
   return { uirevision, xaxis: { title: { text: `along the route (${unit})` }, ...about(near?.x) }, yaxis };
 }
 
