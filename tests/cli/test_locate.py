@@ -241,12 +241,12 @@ def test_what_cannot_be_located_is_refused_in_a_sentence(
 
 
 def test_reasons_are_short_in_the_table_and_sentences_below_it(capsys: pytest.CaptureFixture[str]) -> None:
-    reasons = ["aliased: the image looks like a, and nearly as much like b"] * 5 + ["too far: it looks unlike the map"]
+    reasons = ["looks like two places: a, and nearly as much b"] * 5 + ["looks unlike every landmark: very"]
     _print_reasons([cast(Any, SimpleNamespace(image=f"{n}.jpg", reason=text)) for n, text in enumerate(reasons)])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "aliased: 0.jpg: the image looks like a, and nearly as much like b"
-    assert lines[3] == "aliased: 2 more images; --json has the reason of each"
-    assert lines[4:] == ["too far: 5.jpg: it looks unlike the map"]
+    assert lines[0] == "looks like two places: 0.jpg: a, and nearly as much b"
+    assert lines[3] == "looks like two places: 2 more images; --json has the reason of each"
+    assert lines[4:] == ["looks unlike every landmark: 5.jpg: very"]
 
 
 @pytest.mark.medium

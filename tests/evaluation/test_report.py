@@ -433,7 +433,7 @@ def test_one_model_of_a_user_makes_a_page(setup: Setup, tmp_path: Path) -> None:
     assert [part["name"] for part in data["sections"]] == ["localization", "table1", "settings", "run", "skipped"]
     assert shown["skipped"][1] == ["timing", "no <encoder>", "all"]
     assert shown["models"] == [["Model", "Seeds", "Encoder"], ["<b>mine</b>", "–", "ab12cd34"]]
-    assert data["headline"]["gain"].startswith("<b>mine</b> finds ")
+    assert data["headline"]["gain"].startswith("<b>mine</b> locates best with the method sequence: ")
     text = written.read_text("utf-8")
     assert "<b>" not in text
     best = re.findall(r'<tr class="best"><th scope="row">(.*?)</th>', text)
@@ -444,7 +444,8 @@ def test_one_model_of_a_user_makes_a_page(setup: Setup, tmp_path: Path) -> None:
     errors = scored["localization"].top1
     near = [int(np.sum(factor * errors <= 10)) for factor in (1.0, 0.8, 0.5)]
     assert data["headline"]["gain"].endswith(
-        f"within 10 m with the method sequence, and {100 * near[0] / 120:.1f} % with the nearest landmark. It is "
+        f"{near[2]} of 120 queries ({100 * near[2] / 120:.1f} %) within 10 m, and {near[0]} of 120 queries "
+        f"({100 * near[0] / 120:.1f} %) with the nearest landmark. It is "
         f"confident about 80 queries, {np.sum(0.5 * errors[np.arange(120) % 3 > 0] <= 10)} of them correctly."
     )
     ways = ["nearest", "refined", "sequence"]

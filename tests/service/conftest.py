@@ -29,6 +29,7 @@ from mappable.service.metrics import Metrics
 from mappable.service.server import bind, server_of
 from mappable.service.sessions import SessionStore
 from mappable.service.study import StudyView
+from mappable.service.tiles import Tiles
 
 WIDTH, HEIGHT, PIXELS_PER_METRE, LENGTH = 64, 48, 4, 160.0
 DRIVES = {"train": (0.0, 4.0), "calibration": (0.5, 1.5), "test": (2.0, 2.0)}  # first place, and metres to the next
@@ -168,6 +169,7 @@ def start(small_backbone: str) -> Iterator[Start]:
         images: Sequence[Path] | None = None,
         hosts: Hosts | None = None,
         sessions: SessionStore | None = None,
+        tiles: Tiles | None = None,
     ) -> Client:
         opened = Map.open(folder)
         encoder = None if opened.encoder_file is None else encoder_of(opened, device="cpu")
@@ -181,6 +183,7 @@ def start(small_backbone: str) -> Iterator[Start]:
             images=[opened.places.root] if images is None else images,
             hosts=hosts,
             sessions=sessions,
+            tiles=tiles,
         )
         server = server_of(app, bound, connections, lambda address: up.set())
         thread = threading.Thread(target=server.run)

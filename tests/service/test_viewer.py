@@ -3,12 +3,8 @@
 import base64
 import gzip
 import io
-import itertools
 import json
-import os
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browser import Browser
 from PIL import Image
 
 from mappable.errors import BadInputError
@@ -28,116 +25,17 @@ from mappable.evaluation.result import Accuracy, Result, empty_result
 from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.setup import setup_of
 from mappable.features import Encoder
-from mappable.maps import Map
-from mappable.places import Places
+from mappable.maps import Map, build_map
+from mappable.places import Frame, Places
 from mappable.places.files import load_places, save_places
 from mappable.service import page
 from mappable.service.disk import picture
 from mappable.service.study import open_study
+from mappable.service.tiles import tiles_of
 
 MODEL = "wall-seed0"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-OPTIONS = """headless=new no-sandbox disable-gpu disable-dev-shm-usage no-first-run disable-background-networking
-    disable-component-update disable-sync disable-quic remote-debugging-pipe"""
-DROP = """
-(name, data) => {
-  const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0)), moved = new DataTransfer();
-  moved.items.add(new File([bytes], name, { type: "image/png" }));
-  document.querySelector("#zone").dispatchEvent(new DragEvent("drop", { dataTransfer: moved, bubbles: true }));
-}"""
+OXFORD = Frame("oxford", crs="EPSG:32630", origin=(620_000.0, 5_734_000.0, 0.0))
 WIDE = "document.documentElement.scrollWidth - innerWidth"
-
-
-class Browser:
-    """Chromium, controlled by its DevTools protocol over a pipe."""
-
-    def __init__(self, home: Path) -> None:
-        found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-        assert found, f"no browser: install one of {', '.join(BROWSERS)} (make test does so as root)"
-        (theirs, to_it), (from_it, its) = os.pipe(), os.pipe()
-        command = [found, *(f"--{option}" for option in OPTIONS.split()), f"--user-data-dir={home}", "about:blank"]
-        plumbing = ["bash", "-c", f'exec "$@" 3<&{theirs} 4>&{its}', "bash"]  # which it expects there
-        self.process = subprocess.Popen(
-            [*plumbing, *command], pass_fds=(theirs, its), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        os.close(theirs)
-        os.close(its)
-        self.sending, self.receiving = open(to_it, "wb", 0), open(from_it, "rb")  # noqa: SIM115, PTH123
-        self.numbers, self.events, self.session = itertools.count(), [], {}
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = {"sessionId": self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-
-    numbers: Iterator[int]
-    events: list[dict[str, Any]]
-    session: dict[str, str]
-
-    def call(self, method: str, **parameters: Any) -> Any:
-        number = next(self.numbers)
-        message = {"id": number, "method": method, "params": parameters, **self.session}
-        self.sending.write(json.dumps(message).encode() + b"\0")
-        while (answer := json.loads(self._message())).get("id") != number:
-            self.events.append(answer)
-        assert "error" not in answer, answer
-        return answer["result"]
-
-    def _message(self) -> bytes:
-        received = bytearray()
-        while (byte := self.receiving.read(1)) != b"\0":
-            assert byte, "the browser has ended"
-            received += byte
-        return bytes(received)
-
-    def open(self, address: str, width: int = 1280) -> None:
-        """Show a page, and wait until it has all that it wants to show."""
-        self.events.clear()
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
-        )
-        self.call("Page.navigate", url="about:blank")
-        self.call("Page.navigate", url=address)
-
-    def ready(self) -> None:
-        self.until("document.body?.dataset.ready")
-
-    def run(self, script: str) -> Any:
-        """The value of an expression in the page."""
-        found = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
-
-    def until(self, condition: str) -> Any:
-        end = time.monotonic() + 20
-        while not (value := self.run(condition)):
-            assert time.monotonic() < end, (condition, self.complaints())
-            time.sleep(0.02)
-        return value
-
-    def text(self, selector: str) -> str:
-        return str(self.until(f"document.querySelector({selector!r})?.innerText"))
-
-    def key(self, key: str) -> None:
-        for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
-
-    def drop(self, name: str, data: bytes) -> None:
-        self.run(f"({DROP})({name!r}, {base64.b64encode(data).decode()!r})")
-
-    def complaints(self) -> list[Any]:
-        kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
-        return [event["params"] for event in self.events if event["method"] in kinds]
-
-    def hosts(self) -> set[str]:
-        """Where the page asked for anything."""
-        sent = [one["params"]["request"]["url"] for one in self.events if one["method"] == "Network.requestWillBeSent"]
-        return {url.split("/")[2] for url in sent if not url.startswith(("blob:", "data:", "about:"))}
-
-    def close(self) -> None:
-        self.call("Browser.close")
-        self.process.wait(20)
-        self.sending.close()
-        self.receiving.close()
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +95,7 @@ def test_an_image_that_is_dropped_is_placed(browser: Browser, address: str, imag
     x, y = map(float, browser.text("#position").removesuffix(" m").split(", "))
     true = float(name.removesuffix(".png")) / 10
     assert np.hypot(x - true, y - 20 * np.sin(true / 40)) < 3
-    assert browser.text("#drop-detail .verdict").startswith(("Confident", "Not confident: "))
+    assert browser.text("#drop-detail .verdict").startswith(("Placed and trusted", "Placed, not trusted: "))
     assert browser.run("document.querySelectorAll('#drop-detail .candidates img').length") == 4
     browser.until("[...document.querySelectorAll('#drop-detail img')].every((one) => one.naturalWidth === 64)")
     stars = (
@@ -210,12 +108,13 @@ def test_an_image_that_is_dropped_is_placed(browser: Browser, address: str, imag
 
 
 def test_all_views_show_the_study_without_errors_or_other_addresses(
-    browser: Browser, address: str, study_folder: Path
+    browser: Browser, address: str, map_folder: Path, study_folder: Path
 ) -> None:
     result = Result.load(study_folder / "results" / MODEL)
     browser.open(f"{address}#/map", width=390)
     browser.ready()
-    assert browser.text("#title") == "wall"
+    assert browser.text("#title") == map_folder.parent.name  # the folder itself is called map
+    assert "test images of the study wall" in browser.text("#about")
     assert browser.text("#map-detail .name") == result.ids[0]
     browser.key("ArrowRight")
     assert browser.text("#map-detail .name") == result.ids[1]
@@ -242,6 +141,8 @@ def test_all_views_show_the_study_without_errors_or_other_addresses(
     browser.until("[...document.querySelectorAll('#matrices-detail img')].every((one) => one.naturalWidth === 64)")
     dark = browser.run("(document.querySelector('#theme').click(), document.documentElement.dataset.theme)")
     assert dark in ("dark", "light")
+    sentence = browser.run("document.querySelector('#calibration-lead').textContent")
+    assert "within their interval (it promises 90 %)" in sentence
     assert browser.complaints() == []
     assert browser.hosts() == {address.split("/")[2]}
 
@@ -292,8 +193,133 @@ def test_the_page_asks_for_the_token(browser: Browser, start: Any, map_folder: P
     browser.ready()
     assert browser.text("#about").startswith("40 landmarks in the frame oxford")
     browser.until("document.querySelector('#map-detail img')?.naturalWidth")
+    browser.run("document.querySelector('#tab-calibration').click()")
+    assert browser.until("document.querySelector('#calibration-plot').data?.length") == 3  # the interval and the median
     hidden = browser.run("[...document.querySelectorAll('[role=tab][hidden]')].map((one) => one.innerText)")
     assert hidden == ["Distances", "Trajectory"]  # which a map alone cannot show
+
+
+@pytest.fixture(scope="module")
+def route(map_folder: Path, wall: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wall as a straight route in frame numbers, and its map."""
+    file = Map.open(map_folder).encoder_file
+    assert file is not None
+    encoder, folder = Encoder.load(file), tmp_path_factory.mktemp("route") / "line"
+    straight = wall.replace(y=np.zeros(len(wall)), frames=Frame("line", unit="frames"), frame="line")
+    build_map(encoder, straight, landmarks=40).save(folder, file)
+    return folder
+
+
+@pytest.mark.medium
+def test_a_route_is_a_strip(browser: Browser, start: Any, route: Path, images: list[tuple[str, bytes]]) -> None:
+    browser.open(f"http://127.0.0.1:{start(route).port}/")
+    browser.ready()
+    assert browser.text("#title") == "line"
+    rows = "document.querySelector('#map-plot').layout.yaxis.ticktext"
+    assert browser.run(rows) == ["images", "landmarks"]
+    assert browser.run("document.querySelector('#map-plot').offsetHeight") < 250
+    browser.drop(*images[30])
+    browser.text("#position")
+    kinds = "document.querySelector('#drop-plot').data.map((one) => [one.name, [...new Set(one.y)]])"
+    shown = dict(browser.run(kinds))
+    assert (shown["landmarks"], shown["your image"]) == ([-0.5], [0.5])
+    assert all(0 < y < 1 for y in shown["interval"] if y is not None)
+    assert browser.complaints() == []
+
+
+@pytest.mark.medium
+def test_tiles_lie_where_they_belong_and_come_from_this_server(
+    browser: Browser, start: Any, map_folder: Path, tmp_path: Path
+) -> None:
+    """Each tile is blue, with a red spot at each landmark that lies in it."""
+    opened, zoom = Map.open(map_folder), 18
+    latitude, longitude = opened.frame.to_latlon(opened.places.positions)
+    across = (longitude + 180) / 360 * 2**zoom
+    down = (1 - np.log(np.tan(np.pi / 4 + np.deg2rad(latitude) / 2)) / np.pi) / 2 * 2**zoom
+    first, last = (np.array([across, down]).min(1) - 1).astype(int), (np.array([across, down]).max(1) + 1).astype(int)
+    for x in range(first[0], last[0] + 1):
+        for y in range(first[1], last[1] + 1):
+            pixels = np.full((256, 256, 3), (0, 0, 255), dtype=np.uint8)
+            for u, v in zip((across - x) * 256, (down - y) * 256, strict=True):
+                pixels[max(int(v) - 6, 0) : max(int(v) + 7, 0), max(int(u) - 6, 0) : max(int(u) + 7, 0)] = (255, 0, 0)
+            (tmp_path / f"{zoom}/{x}").mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(tmp_path / f"{zoom}/{x}/{y}.png")
+    tiles = tiles_of(str(tmp_path), opened.frame, "drawn here")
+    client = start(map_folder, tiles=tiles)
+    browser.open(f"http://127.0.0.1:{client.port}/")
+    browser.ready()
+    looks = """(at) => {
+      const plot = document.querySelector("#map-plot"), canvas = document.querySelector("canvas.tiles");
+      const { xaxis, yaxis } = plot._fullLayout, copy = document.createElement("canvas");
+      Object.assign(copy, { width: canvas.width, height: canvas.height });
+      const context = copy.getContext("2d", { willReadFrequently: true });
+      context.drawImage(canvas, 0, 0);
+      const [x, y] = [xaxis._offset + xaxis.l2p(at[0]), yaxis._offset + yaxis.l2p(at[1])];
+      return [...context.getImageData(Math.round(x), Math.round(y), 1, 1).data];
+    }"""
+    for row in (0, 17, 39):
+        position = opened.places.positions[row].tolist()
+        assert browser.until(f"(({looks})({position}))[0] > 200"), row
+        red, _, blue, _ = browser.run(f"({looks})({[position[0] + 6, position[1] + 6]})")
+        assert blue > 200 > 50 > red
+    assert browser.text(".tiles ~ p") == "drawn here"
+    assert client.get("/tiles/18/0/0").status == 204
+    private = start(map_folder, tiles=tiles, token="secret")
+    assert private.get(f"/tiles/{zoom}/{first[0]}/{first[1]}").headers["content-type"] == "image/png"
+    assert private.ask("GET", "/tiles/18/0/0", headers={"Authorization": ""}).status == 401
+    assert browser.complaints() == []
+    assert browser.hosts() == {f"127.0.0.1:{client.port}"}
+
+
+def test_pictures_come_from_another_host_only_if_the_user_names_it(client: Any, start: Any, map_folder: Path) -> None:
+    assert "example.org" not in client.get("/").headers["content-security-policy"]
+    address = "https://tiles.example.org:8443/{z}/{x}/{y}.png?key=1"
+    other = start(map_folder, tiles=tiles_of(address, Map.open(map_folder).frame))
+    policy = other.get("/").headers["content-security-policy"]
+    assert "img-src https://tiles.example.org:8443 'self'" in policy
+    assert "connect-src 'self';" in policy
+    assert other.get("/page").json["tiles"]["address"] == address
+    assert client.get("/page").json["tiles"] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("https://tiles.example.org/tiles", "not an address of tiles"),
+        ("https://a b;c/{z}/{x}/{y}", "not an address of tiles"),
+        ("ftp://tiles.example.org/{z}/{x}/{y}", "not an address of tiles"),
+        ("none", "neither a folder nor an address"),
+        (".", "no tiles; expected files"),
+    ],
+)
+def test_tiles_that_cannot_be_shown_are_refused(
+    given: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInputError, match=problem):
+        tiles_of(given, OXFORD)
+    with pytest.raises(BadInputError, match="'hall' has no CRS"):
+        tiles_of(given, Frame("hall"))
+
+
+@pytest.mark.medium
+def test_the_page_says_what_to_do_if_it_has_nothing_to_show(
+    browser: Browser, start: Any, map_folder: Path, tmp_path: Path
+) -> None:
+    bare = replace(Map.open(map_folder), calibration=None, files={})
+    bare.save(tmp_path / "bare")
+    browser.open(f"http://127.0.0.1:{start(tmp_path / 'bare').port}/#/drop")
+    browser.ready()
+    assert "no encoder" in browser.text("#drop-state")
+    assert "Build it with --encoder" in browser.text("#drop-state")
+    browser.run("document.querySelector('#tab-calibration').focus()")
+    browser.key("End")
+    assert "build it again with images" in browser.text("#calibration-lead")
+    browser.key("Home")
+    assert browser.until("document.querySelector('[role=tab][aria-selected=true]').id") == "tab-map"
+    browser.run("document.querySelector('#tab-live').click()")
+    assert "Choose New session" in browser.text("#live-state")
+    assert browser.complaints() == []
 
 
 def test_the_page_allows_no_script_from_elsewhere(client: Any) -> None:

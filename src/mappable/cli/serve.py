@@ -50,6 +50,17 @@ def serve(
             metavar="NAME",
         ),
     ] = None,
+    tiles: Annotated[
+        str | None,
+        typer.Option(
+            help="Show map tiles below the plots of the page: a folder of files Z/X/Y.png, or an address with {z}, {x} "
+            "and {y}, which browsers then ask (default: none). Needs a georeferenced map.",
+            metavar="URL",
+        ),
+    ] = None,
+    tiles_credit: Annotated[
+        str, typer.Option(help="Text that names the source of the tiles, below the plots.", metavar="TEXT")
+    ] = "",
     encoder: EncoderFile = None,
     trust_code: TrustCode = False,
     device: Device = "auto",
@@ -102,6 +113,7 @@ def serve(
     from mappable.service.metrics import Metrics
     from mappable.service.page import missing
     from mappable.service.sessions import SessionsInFolder
+    from mappable.service.tiles import tiles_of
 
     secret, hosts = _token(token, token_file), Hosts(host, allowed_host or ())
     for shown in images or ():
@@ -119,6 +131,7 @@ def serve(
     )
     store = None if session_folder is None else SessionsInFolder(session_folder, sessions, session_timeout)
     opened = Map.open(folder)
+    ground = None if tiles is None else tiles_of(tiles, opened.frame, tiles_credit)
     view = None
     if study is not None:
         from mappable.service.study import open_study
@@ -140,7 +153,16 @@ def serve(
             loaded = encoder_of(opened, encoder, device, backend, trust_code=trust_code)
         engine = Engine(opened, loaded, limits, Metrics())
         counted = Connections(limits)
-        app = create_app(engine, counted, token=secret, study=view, images=images or (), hosts=hosts, sessions=store)
+        app = create_app(
+            engine,
+            counted,
+            token=secret,
+            study=view,
+            images=images or (),
+            hosts=hosts,
+            sessions=store,
+            tiles=ground,
+        )
 
         def ready(address: str) -> None:
             typer.echo(f"{len(opened):,} landmarks, frame {opened.frame.name} ({opened.unit})")

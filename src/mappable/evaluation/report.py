@@ -23,7 +23,7 @@ from mappable.evaluation.models import own_map
 from mappable.evaluation.protocol import BOUND, Drawing, Images, NothingToDrawError, Protocol, Section, View, counted
 from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.protocols.localization.compute import Localization
-from mappable.evaluation.protocols.localization.ways import NEAREST, best_way, count_ways
+from mappable.evaluation.protocols.localization.ways import NEAREST, WayCounts, best_way, count_ways
 from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import OFF_THE_SHELF
 from mappable.evaluation.sections import claims, conduct, failed_parts, failures, settings, skipped
@@ -213,12 +213,16 @@ def _best_way(view: View, what: str) -> Headline | None:
     ways, bound = count_ways(found, radius), 100 * float(np.mean(found.bound <= radius))
     best = best_way(ways)
     run = f"{what}: {_located(found)}."
-    gain = f"{title} finds {ways[best].percent:.1f} % of the queries within {view.positive} with the method {best}"
+    gain = f"{title} locates best with the method {best}: {_share(ways[best])} within {view.positive}"
     if best != NEAREST:
-        gain += f", and {ways[NEAREST].percent:.1f} % with the nearest landmark"
+        gain += f", and {_share(ways[NEAREST])} with the nearest landmark"
     if confident := ways[best].confident:
         gain += f". It is confident about {confident:,} queries, {ways[best].right:,} of them correctly"
     return Headline(run, f"{gain}.", best, {name: one.percent for name, one in ways.items()} | {BOUND: bound})
+
+
+def _share(way: WayCounts) -> str:
+    return f"{way.found:,} of {way.queries:,} queries ({way.percent:.1f} %)"
 
 
 def _located(found: Accuracy | Localization) -> str:

@@ -10,7 +10,7 @@ from mappable.maps.drive_model import Followed, alike_around, coordinates_of, de
 from mappable.maps.found_places import FoundPlaces, find_places, mass_around
 from mappable.maps.location import Location
 from mappable.maps.looks import Looks, first_to_second
-from mappable.maps.records import locations_at
+from mappable.maps.records import TWO_PLACES, UNLIKE_MAP, locations_at
 
 if TYPE_CHECKING:
     from mappable.maps.locate import Locator
@@ -21,9 +21,9 @@ SURE_ALONE = 0.7
 ALIKE_AROUND = -0.4
 # An image of a drive is confident only if positions move at least this share of what the images' differences tell.
 MOVED = 0.3
-UNLIKE = "too far: the images around this one look unlike the map"
-STANDING = "aliased: the images differ, but all look like one place of the map"
-NO_BETTER = "aliased: another place looks nearly as much like the image"
+UNLIKE = f"{UNLIKE_MAP}: the images before and after this one do not look like the map"
+STANDING = "looks like one place throughout: the images differ, but all look like one place of the map"
+NO_BETTER = f"{TWO_PLACES}: another place looks nearly as much like the image"
 BATCH = 256  # images per batch, which limits how many descriptors of landmarks are in memory
 
 
@@ -107,7 +107,7 @@ def _reason(locator: "Locator", places: FoundPlaces, n: int, mass: float, featur
     """Why the map is not confident of an image."""
     away, rival, ids = places.away[n], int(places.rival[n]), locator.map.places.place_id
     if rival < 0 or away >= (1 - mass) / 2:
-        return f"too far: the image is off the map with probability {away:.2f} (feature distance {feature:.3f})"
+        return f"{UNLIKE_MAP}: not on the map with probability {away:.2f} (feature distance {feature:.3f})"
     metres = np.linalg.norm(locator.positions[rival] - locator.positions[places.landmark[n]])
-    where = f"{ids[rival]}, {metres:.1f} {locator.map.unit} from {ids[places.landmark[n]]}"
-    return f"aliased: the image may also be at {where}; the place found has probability {mass:.2f}"
+    where = f"{ids[places.landmark[n]]} with probability {mass:.2f}, or {ids[rival]}"
+    return f"{TWO_PLACES}: {where}, {metres:.1f} {locator.map.unit} away"

@@ -17,7 +17,7 @@ from mappable.maps.location import Location
 from mappable.maps.looks import look_at
 from mappable.maps.map import Map
 from mappable.maps.place_filter import Layout
-from mappable.maps.records import locations_at
+from mappable.maps.records import TWO_PLACES, UNLIKE_CALIBRATION, UNLIKE_MAP, locations_at
 
 CANDIDATES = 5  # default number of landmarks that a location lists as candidates
 
@@ -177,15 +177,16 @@ class Locator:
         evidence, calibration = seen.evidence, self.calibration
         feature, furthest = float(np.sqrt(evidence.nearest[n])), calibration.retrieved.furthest
         if feature > furthest:
-            return f"outside validity: feature distance {feature:.3f}, larger than any in calibration ({furthest:.3f})"
+            more = f"feature distance {feature:.3f}, at most {furthest:.3f} in calibration"
+            return f"{UNLIKE_CALIBRATION}: {more}"
         if seen.matched[n] > calibration.threshold:
-            return f"too far: the image looks unlike every place of the map (feature distance {feature:.3f})"
+            return f"{UNLIKE_MAP}: feature distance {feature:.3f} to the nearest"
         ids, rival = self.map.places.place_id, int(evidence.rival[n])
         if rival < 0:
-            return "aliased: the map has no second place to compare this one with"
+            return "nothing to compare with: the map has only one place"
         away = np.linalg.norm(self.positions[rival] - self.positions[evidence.landmark[n]])
         return (
-            f"aliased: the image looks like {ids[evidence.landmark[n]]}, and nearly as much like {ids[rival]}, "
+            f"{TWO_PLACES}: {ids[evidence.landmark[n]]}, and nearly as much {ids[rival]}, "
             f"{away:.1f} {self.map.unit} away"
         )
 

@@ -8,6 +8,11 @@ from mappable.arrays import Bools, Floats, Floats32, Ints, Strings
 from mappable.maps.location import Candidate, Location
 from mappable.maps.map import Map
 
+# How the reason of an image that is not confident begins; docs/maps.md explains these words.
+UNLIKE_MAP = "looks unlike every landmark"
+UNLIKE_CALIBRATION = "looks unlike every calibration image"
+TWO_PLACES = "looks like two places"
+
 
 def locations_at(
     landmarks: Map,

@@ -54,6 +54,7 @@ from mappable.service.metrics import CONTENT_TYPE, Metrics
 from mappable.service.page import JSON, PICTURE, File, add_page, add_study
 from mappable.service.session_requests import add_session_requests
 from mappable.service.sessions import SessionsInMemory, SessionStore
+from mappable.service.tiles import Tiles
 
 if TYPE_CHECKING:
     from mappable.service.study import StudyView
@@ -134,11 +135,13 @@ def create_app(
     images: Sequence[Path] = (),
     hosts: Hosts | None = None,
     sessions: SessionStore | None = None,
+    tiles: Tiles | None = None,
 ) -> ASGIApp:
     """The application that serves the map of `engine`, and a study if there is one.
 
     Pictures come only from the folders of the map and of the study, and from the folders `images`. The application
-    answers to `hosts` (default: this machine). Sessions are kept in `sessions` (default: in memory).
+    answers to `hosts` (default: this machine). Sessions are kept in `sessions` (default: in memory). The page shows map
+    `tiles` below its plots (default: none).
     """
     folders = picture_folders(engine.map, study, images)
     limits, metrics = engine.limits, engine.metrics
@@ -170,7 +173,7 @@ def create_app(
     add_session_requests(app, engine, following, memory)
     _add_map_requests(app, engine, folders)
     add_study(app, study, folders)
-    add_page(app)
+    add_page(app, engine.map, encoder=engine.batch_size is not None, tiles=tiles)
     _add_errors(app, metrics)
     _describe_token(app, needed=token is not None)
     return Guard(app, limits=limits, connections=connections, metrics=metrics, token=token, hosts=hosts or Hosts())

@@ -2,17 +2,22 @@
 
 import gzip
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from fastapi import FastAPI, Request, Response
 
+from mappable.maps.calibration import Calibration
+from mappable.maps.map import Map
 from mappable.service.body import IMAGES
 from mappable.service.disk import picture
 from mappable.service.limits import RefusedError
+from mappable.service.tiles import Tiles, grid_of
 
 if TYPE_CHECKING:
     from mappable.service.study import StudyView
@@ -29,6 +34,8 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 LARGEST_SIDE = 640  # pixels: width and height of a picture of the study
+USUAL_NAME = "map"  # of a map's folder, which says less than the folder around it
+CURVE_POINTS = 60  # of the plot of the calibration
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,8 @@ class File:
     def tag(self) -> str:
         return f'"{hashlib.sha256(self.data).hexdigest()[:16]}"'
 
-    def answer(self, request: Request) -> Response:
-        headers = HEADERS | {"ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    def answer(self, request: Request, **more: str) -> Response:
+        headers = HEADERS | more | {"ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if request.headers.get("if-none-match") == self.tag:
             return Response(status_code=304, headers=headers)
         if "gzip" in request.headers.get("accept-encoding", ""):
@@ -67,14 +74,35 @@ def is_open(path: str) -> bool:
     return path == "/" or path.startswith("/viewer/")
 
 
-def add_page(app: FastAPI) -> None:
-    """Add the viewer at `/`."""
+def add_page(app: FastAPI, landmarks: Map, *, encoder: bool, tiles: Tiles | None) -> None:
+    """Add the viewer of a map at `/`, and what it shows besides `/map` at `/page`.
+
+    Only with `tiles` of another host may the page load anything from there: pictures.
+    """
+    policy = HEADERS["Content-Security-Policy"]
+    if tiles is not None and tiles.origin:
+        policy = policy.replace("img-src ", f"img-src {tiles.origin} ")
+    facts = File(json.dumps(_facts(landmarks, encoder=encoder, tiles=tiles)).encode(), JSON)
     files = {} if missing() else {str(file.relative_to(FOLDER)): _read(file) for file in sorted(FOLDER.rglob("*.*"))}
 
     @app.get("/", include_in_schema=False)
     def page(request: Request) -> Response:
         late = "the viewer was installed after the server started; restart the server"
-        return _found(files, "index.html", missing() or late).answer(request)
+        index = _found(files, "index.html", missing() or late)
+        return index.answer(request, **{"Content-Security-Policy": policy})
+
+    @app.get("/page", include_in_schema=False)
+    def the_facts(request: Request) -> Response:
+        """The map's name, the curve of its calibration, whether it has an encoder, and where its tiles are."""
+        return facts.answer(request)
+
+    @app.get("/tiles/{zoom}/{x}/{y}", include_in_schema=False)
+    def tile(zoom: int, x: int, y: int) -> Response:
+        """A map tile from the folder of tiles; empty if it has no such tile."""
+        found = None if tiles is None else tiles.read(zoom, x, y)
+        if found is None:
+            return Response(status_code=204)
+        return Response(found[0], media_type=found[1], headers={"Cache-Control": "private, max-age=3600"})
 
     @app.get("/viewer/{name:path}", include_in_schema=False)
     def part(request: Request, name: str) -> Response:
@@ -111,6 +139,39 @@ def add_study(app: FastAPI, study: "StudyView | None", folders: Sequence[Path]) 
             raise RefusedError(404, "study", f"the study has no image {name!r}")
         data, kind = picture(study.places, study.rows[name], folders, "image", LARGEST_SIDE)
         return Response(data, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})
+
+
+def name_of(landmarks: Map) -> str:
+    """The name of a map: that of its folder, or of the folder around it if it is just called map."""
+    if landmarks.origin is None:
+        return landmarks.frame.name
+    folder = landmarks.origin.folder.resolve()
+    return (folder.parent.name if folder.name == USUAL_NAME else "") or folder.name
+
+
+def _facts(landmarks: Map, *, encoder: bool, tiles: Tiles | None) -> dict[str, Any]:
+    known = landmarks.calibration
+    return {
+        "name": name_of(landmarks),
+        "encoder": encoder,
+        "calibration": None if known is None else _curve(known),
+        "tiles": None
+        if tiles is None
+        else {
+            "address": tiles.address,
+            "own": tiles.folder is not None,
+            "zooms": tiles.zooms,
+            "credit": tiles.credit,
+            "grid": grid_of(landmarks.frame, landmarks.places.positions),
+        },
+    }
+
+
+def _curve(known: Calibration) -> dict[str, Any]:
+    """The distance to the nearest landmark by feature distance: median and interval. None for infinite ends."""
+    feature = np.linspace(0.0, known.retrieved.furthest, CURVE_POINTS)
+    ends = [np.where(np.isfinite(one), one.round(3), None).tolist() for one in known.predict(feature)]  # type: ignore[call-overload]
+    return {"feature": feature.tolist()} | dict(zip(("middle", "low", "high"), ends, strict=True))
 
 
 def _both(study: "StudyView | None") -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:

@@ -1,4 +1,4 @@
-// Whether stated distances are true, and whether intervals contain the truth as often as they claim.
+// Whether stated distances are true: a plot, and a sentence that says how to read it.
 
 import { $, number, percent } from "./page.js";
 import { color, draw } from "./plots.js";
@@ -6,8 +6,9 @@ import { color, draw } from "./plots.js";
 const SHADES = ["bar", "amber", "plum", "good", "soft", "red"];
 
 export function calibrationView(world) {
-  const { map, study } = world;
+  const { map, page, study } = world;
 
+  // The trusted test images of the study: stated against true distance to the landmark.
   function stated() {
     const { found } = world,
       { queries, unit, negative_radius: most } = study;
@@ -16,87 +17,68 @@ export function calibrationView(world) {
     const end = Math.max(1, ...sure.map((n) => found.distance[n])) * 1.1;
     const points = conditions.map((condition, index) => {
       const own = sure.filter((n) => queries.condition[n] === condition);
+      const { covered } = found.calibration.by_condition[condition || "unnamed"];
       return {
         x: own.map((n) => found.distance[n]),
         y: own.map((n) => found.error[n]),
         mode: "markers",
-        name: condition || "unnamed",
+        name: `${condition || "unnamed"}: ${covered === null ? "none trusted" : `${percent(covered)} in their interval`}`,
         text: own.map((n) => queries.id[n]),
         hovertemplate: "%{text}<br>stated %{x:.1f}, true %{y:.1f}<extra></extra>",
         marker: { size: 6, color: color(SHADES[index % SHADES.length], 0.6) },
       };
     });
-    const line = {
-      x: [0, end],
-      y: [0, end],
-      mode: "lines",
-      hoverinfo: "skip",
-      showlegend: false,
-      line: { color: color("soft"), dash: "dot", width: 1 },
-    };
     return {
-      traces: [...points, line],
+      traces: [...points, { ...line([0, end], [0, end], "stated = true"), line: { color: color("soft"), dash: "dot" } }],
       layout: {
-        xaxis: { title: { text: `stated (${unit})` }, rangemode: "tozero" },
-        yaxis: { title: { text: `true (${unit})` }, range: [0, Math.max(end, Math.min(most, end * 1.6))] },
+        legend: { entrywidth: 0 },
+        xaxis: { title: { text: `stated distance (${unit})` }, rangemode: "tozero" },
+        yaxis: {
+          title: { text: `true distance (${unit})` },
+          range: [0, Math.max(end, Math.min(most, end * 1.6))],
+        },
       },
     };
   }
 
-  function coverage() {
-    const { by_condition: by, coverage } = world.found.calibration;
-    const names = Object.keys(by).filter((name) => by[name].covered !== null);
+  // What the map itself knows: the distance to the nearest landmark, by feature distance.
+  function curve() {
+    const { feature, middle, low, high } = page.calibration;
+    const interval = `${number(100 * map.calibration.coverage, 0)} % interval`;
     return {
       traces: [
-        {
-          type: "bar",
-          x: names,
-          y: names.map((name) => by[name].covered),
-          marker: { color: color("bar") },
-          width: 0.5,
-          text: names.map((name) => percent(by[name].covered)),
-          textposition: "inside",
-          insidetextanchor: "middle",
-          textangle: 0,
-          cliponaxis: false,
-          customdata: names.map((name) => by[name].confident),
-          hovertemplate:
-            "%{x}<br>%{y:.1f} % of intervals are correct<br>%{customdata:.1f} % confident<extra></extra>",
-        },
+        { ...line(feature, low, "low"), showlegend: false, line: { width: 0 } },
+        { ...line(feature, high, interval), fill: "tonexty", fillcolor: color("bar", 0.2), line: { width: 0 } },
+        { ...line(feature, middle, "median"), line: { color: color("bar"), width: 2.5 } },
       ],
       layout: {
-        yaxis: { title: { text: "intervals with the true distance (%)" }, range: [0, 100] },
-        xaxis: { showgrid: false },
-        shapes: [
-          {
-            type: "line",
-            xref: "paper",
-            x0: 0,
-            x1: 1,
-            y0: 100 * coverage,
-            y1: 100 * coverage,
-            line: { color: color("text"), dash: "dash", width: 1.5 },
-          },
-        ],
+        xaxis: { title: { text: "feature distance to the nearest landmark" } },
+        yaxis: { title: { text: `distance to that landmark (${map.unit})` }, rangemode: "tozero" },
       },
     };
   }
 
+  const line = (x, y, name) => ({ x, y, mode: "lines", name, hoverinfo: "skip" });
+
   function lead() {
-    const own = world.found?.calibration;
+    const own = world.found?.calibration,
+      known = map.calibration;
     if (own?.covered != null) {
       return (
-        `${world.model.title}: ${percent(100 * own.coverage)} intervals contain the true distance for ` +
-        `${percent(own.covered)} of the confident images. Their average width is ${number(own.width)} ${study.unit}. ` +
-        `The map is confident for ${percent(own.confident)} of all test images.`
+        `Of the test images that ${world.model.title} trusts, ${percent(own.covered)} are within their interval ` +
+        `(it promises ${number(100 * own.coverage, 0)} %); it trusts ${percent(own.confident)} of all.`
       );
     }
-    if (study) return own?.note || `${world.model.title} was not calibrated in this study.`;
-    const { calibration: one } = map;
-    if (!one) return "This map is not calibrated: it finds landmarks, but gives no distances in metres.";
+    if (!known) {
+      return (
+        "This map is not calibrated, so it gives no distances in metres: build it again with images of another " +
+        "visit in the split calibration."
+      );
+    }
+    const note = known.note && ` (${known.note})`;
     return (
-      `Calibrated on ${one.images.toLocaleString("en")} images (${one.source}) with ${percent(100 * one.coverage)} intervals. ` +
-      `Their average width is ${number(one.width)} ${map.unit}. Serve the map with a study to see how true they are. ${one.note}`
+      `How far an image may be from its nearest landmark, by how different they look: measured on ` +
+      `${known.images.toLocaleString("en")} images, of which the map trusts ${percent(100 * known.confident)}${note}.`
     );
   }
 
@@ -104,11 +86,9 @@ export function calibrationView(world) {
     changed: () => {},
     show: async () => {
       $("#calibration-lead").textContent = lead();
-      const there = world.found?.calibration?.covered != null;
-      $("#calibration-plots").hidden = !there;
-      if (!there) return;
-      await draw($("#stated-plot"), stated);
-      await draw($("#coverage-plot"), coverage);
+      const judged = world.found?.calibration?.covered != null;
+      $("#calibration-card").hidden = !judged && !page.calibration;
+      if (judged || page.calibration) await draw($("#calibration-plot"), judged ? stated : curve);
     },
   };
 }

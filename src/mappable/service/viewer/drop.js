@@ -3,27 +3,29 @@
 import { landmarkImage, locate } from "./api.js";
 import { $, candidates, element, facts, figure, interval, number, verdict } from "./page.js";
 import { columns, landmarkTrace, sight } from "./map.js";
-import { color, draw, equalAxes, ring } from "./plots.js";
+import { color, draw, mapAxes, ring } from "./plots.js";
 
 const SPREAD = Math.sqrt(4.605); // standard deviations: the radius that contains 90 % of a normal distribution in 2-D
 
 export function dropView(world, come) {
-  const { map } = world;
+  const { map, page } = world;
   const landmarks = columns(map.landmarks);
   let images = [],
     chosen = 0;
 
   async function take(files) {
     const some = [...files].filter((file) => file.type.startsWith("image/"));
-    if (!some.length) return say(files.length ? "This file is not an image." : "", true);
+    if (!some.length) return say(files.length ? "This file is not an image. Choose a JPEG, PNG or WebP file." : "", true);
     await come();
+    if (!page.encoder) return;
     say(some.length > 1 ? `Locating ${some.length} images …` : "Locating the image …");
     for (const { url } of images) URL.revokeObjectURL(url);
     try {
       const { positions } = await locate(some, { sequence: $("#sequence").checked });
       images = positions.map((found, n) => ({ found, url: URL.createObjectURL(some[n]) }));
-      const placed = positions.filter((one) => !one.error).length;
-      say(some.length > 1 ? `${placed} of ${some.length} images were located.` : "The image was located.");
+      const placed = positions.filter((one) => !one.error),
+        trusted = placed.filter((one) => one.confident);
+      say(some.length > 1 ? `${placed.length} of ${some.length} images are placed, ${trusted.length} of them trusted.` : "");
       look(0);
     } catch (error) {
       images = [];
@@ -38,9 +40,12 @@ export function dropView(world, come) {
   }
 
   function look(n) {
+    const focused = $("#drop-strip").contains(document.activeElement);
     chosen = n;
     $("#drop-strip").replaceChildren(...(images.length > 1 ? images.map(thumbnail) : []));
-    $("#drop-strip [aria-selected=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    const button = $("#drop-strip [aria-selected=true]");
+    button?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (focused) button?.focus();
     $("#drop-detail").replaceChildren(...(images[n] ? detail(images[n]) : [hint()]));
     plot();
   }
@@ -48,7 +53,7 @@ export function dropView(world, come) {
   function thumbnail({ found, url }, n) {
     const button = element(
       "button",
-      { type: "button", role: "option", ariaSelected: String(n === chosen), title: found.image },
+      { type: "button", role: "option", ariaSelected: String(n === chosen), tabIndex: n === chosen ? 0 : -1, title: found.image },
       element("img", { src: url, alt: found.image }),
     );
     button.onclick = () => look(n);
@@ -81,9 +86,11 @@ export function dropView(world, come) {
   }
 
   const plot = () =>
-    draw($("#drop-plot"), () => ({ traces: traces(), layout: equalAxes(map.unit, near()), zoom: true }));
+    draw($("#drop-plot"), () => ({ traces: traces(), layout: mapAxes(map.unit, near()), map: true }));
 
   listen(take);
+  $("#zone").hidden = !page.encoder;
+  if (!page.encoder) say("This map has no encoder, so it cannot locate images. Build it with --encoder, or send descriptors.", true);
   $("#drop-close").onchange = plot;
   $("#drop-detail").replaceChildren(hint());
   return {
@@ -132,6 +139,7 @@ function placed(found, landmarks) {
     {
       x: [landmarks.x[at]],
       y: [landmarks.y[at]],
+      lane: "map",
       mode: "markers",
       name: "nearest landmark",
       hoverinfo: "skip",

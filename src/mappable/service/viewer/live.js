@@ -3,7 +3,7 @@
 import { ask, json } from "./api.js";
 import { columns, landmarkTrace } from "./map.js";
 import { $, element, facts, number } from "./page.js";
-import { color, dots, draw, equalAxes } from "./plots.js";
+import { color, dots, draw, mapAxes } from "./plots.js";
 
 const PATH = 500; // trusted positions that are drawn
 const HELD = Math.sqrt(5.991); // deviations of an ellipse that holds 95 %
@@ -18,7 +18,7 @@ export function liveView(world) {
     path = [],
     stop = null;
 
-  const plot = () => draw($("#live-plot"), () => ({ traces: traces(), layout: equalAxes(map.unit), zoom: true }));
+  const plot = () => draw($("#live-plot"), () => ({ traces: traces(), layout: mapAxes(map.unit), map: true }));
 
   function traces() {
     const made = [landmarkTrace(columns(map.landmarks))];
@@ -51,7 +51,7 @@ export function liveView(world) {
     [session, last, now, path] = [id, 0, null, []];
     $("#live-id").value = id;
     $("#live-detail").replaceChildren();
-    say("Waiting for images …");
+    say(`Waiting for images. Send one to this session: ${example(id)}`);
     while (!own.signal.aborted) {
       try {
         const headers = { "Last-Event-ID": String(last) };
@@ -101,6 +101,11 @@ export function liveView(world) {
     }
   };
   return { changed: () => {}, show: plot };
+}
+
+function example(id) {
+  const address = new URL(`sessions/${encodeURIComponent(id)}/update?time=0`, location.href.split("#")[0]);
+  return `curl --data-binary @0.jpg -H 'Content-Type: image/jpeg' '${address}'`;
 }
 
 function poseTraces({ position: [x, y], covariance: [[a, b], [, d]], heading }) {

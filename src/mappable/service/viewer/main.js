@@ -7,14 +7,16 @@ import { liveView } from "./live.js";
 import { mapView } from "./map.js";
 import { matricesView } from "./matrices.js";
 import { $, element, options, percent } from "./page.js";
-import { redraw } from "./plots.js";
+import { redraw, setGround } from "./plots.js";
 import { trajectoryView } from "./trajectory.js";
 
 const views = {};
+let resized = 0;
 const tabs = [...document.querySelectorAll("[role=tab]")];
 
 async function start() {
-  const world = { map: await json("map"), study: null, model: null, found: null };
+  const world = { map: await json("map"), page: await json("page"), study: null, model: null, found: null };
+  setGround(world.map, world.page.tiles);
   const { study } = await json("study");
   world.study = study;
   describe(world);
@@ -32,13 +34,12 @@ async function start() {
   document.body.dataset.ready = "true";
 }
 
-function describe({ map, study }) {
-  const name = study?.set ?? map.frame;
-  document.title = `${name} · Mappable`;
-  $("#title").textContent = name;
+function describe({ map, page, study }) {
+  document.title = `${page.name} · Mappable`;
+  $("#title").textContent = page.name;
   const landmarks = `${map.landmarks.length.toLocaleString("en")} landmarks in the frame ${map.frame}`;
-  const queries = study ? `, ${study.queries.id.length.toLocaleString("en")} test images` : "";
-  const calibrated = map.calibration ? "" : ", not calibrated";
+  const queries = study ? `; ${study.queries.id.length.toLocaleString("en")} test images of the study ${study.set}` : "";
+  const calibrated = map.calibration ? "" : "; not calibrated";
   $("#about").textContent = `${landmarks}${queries}${calibrated}; positions in ${map.unit}`;
   $("#tab-matrices").hidden = !study?.models.some((one) => one.matrices);
   $("#tab-trajectory").hidden = !study?.models.some((one) => one.trajectory);
@@ -89,19 +90,27 @@ async function show(name) {
 }
 
 function keys(event) {
+  const end = { Home: 0, End: -1 }[event.key],
+    inTabs = event.target.closest?.("[role=tablist]");
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key],
     climb = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-  if (!(step || climb) || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (!(step || climb || (inTabs && end !== undefined)) || event.altKey || event.ctrlKey || event.metaKey) return;
   const view = views[current()];
-  if (step && event.target.closest?.("[role=tablist]")) {
+  if (inTabs && !climb) {
     const there = tabs.filter((tab) => !tab.hidden);
-    const next = there.at((there.findIndex((tab) => tab.ariaSelected === "true") + step) % there.length);
+    const next = there.at(end ?? (there.findIndex((tab) => tab.ariaSelected === "true") + step) % there.length);
     next.focus();
     show(next.getAttribute("aria-controls"));
   } else if (!event.target.matches?.("input, select, textarea") && (step ? view?.step : view?.climb)) {
     step ? view.step(step) : view.climb(climb);
   } else return;
   event.preventDefault();
+}
+
+// Legends and margins depend on the width of the window.
+function later() {
+  clearTimeout(resized);
+  resized = setTimeout(redraw, 300);
 }
 
 function theme() {
@@ -116,6 +125,7 @@ for (const tab of tabs) tab.addEventListener("click", () => show(tab.getAttribut
 document.addEventListener("keydown", keys);
 $("#theme").addEventListener("click", theme);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+addEventListener("resize", later);
 start().catch((error) => {
   $("#about").replaceChildren(element("span", { className: "bad" }, error.message));
 });

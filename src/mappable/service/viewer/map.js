@@ -2,7 +2,7 @@
 
 import { landmarkImage, locate, picture, studyImage } from "./api.js";
 import { $, candidates, element, facts, figure, interval, number, options, verdict } from "./page.js";
-import { color, dots, draw, equalAxes, ring } from "./plots.js";
+import { color, dots, draw, mapAxes, ring } from "./plots.js";
 
 const DRAWN_LANDMARKS = 5000; // at most
 const PAUSE = 350; // ms that an image is shown before the server locates it again
@@ -17,23 +17,32 @@ export function mapView(world) {
 
   const own = () => study.queries.id.map((_, n) => n).filter((n) => !drive || study.queries.drive[n] === drive);
 
+  const rowsOf = () => (study ? own() : map.landmarks.map((one) => one.id));
+  const now = () => (study ? chosen : landmark);
+
   function traces() {
     const made = [landmarkTrace(study ? study.landmarks : columns(map.landmarks))];
     if (study) made.push(...queryTraces(world, own()), ...(chosen === null ? [] : chosenTraces(world, chosen)));
-    else if (landmark) made.push(marked(map.landmarks.find((one) => one.id === landmark).coordinates));
+    else made.push(marked(map.landmarks.find((one) => one.id === landmark).coordinates, "map"));
     return made;
   }
 
-  const near = () =>
-    $("#map-close").checked && chosen !== null
-      ? {
-          x: study.queries.x[chosen],
-          y: study.queries.y[chosen],
-          reach: sight(map, world.found.high?.[chosen], world.found.error[chosen]),
-        }
-      : null;
+  function near() {
+    if (!$("#map-close").checked) return null;
+    if (!study) {
+      const [x, y] = map.landmarks.find((one) => one.id === landmark).coordinates;
+      return { x, y, reach: sight(map) };
+    }
+    const reach = sight(map, world.found.high?.[chosen], world.found.error[chosen]);
+    return { x: study.queries.x[chosen], y: study.queries.y[chosen], reach };
+  }
   const plot = () =>
-    draw($("#map-plot"), () => ({ traces: traces(), layout: equalAxes(map.unit, near()), zoom: true }));
+    draw($("#map-plot"), () => ({ traces: traces(), layout: mapAxes(map.unit, near()), map: true }));
+
+  function choose(one) {
+    (study ? showQuery : showLandmark)(one);
+    plot();
+  }
 
   function showQuery(n) {
     chosen = n;
@@ -62,6 +71,7 @@ export function mapView(world) {
 
   function showLandmark(id) {
     landmark = id;
+    if (!study) $("#map-step").value = rowsOf().indexOf(id);
     const { condition, coordinates } = map.landmarks.find((one) => one.id === id) ?? {};
     $("#map-detail").replaceChildren(
       figure(study ? studyImage(id) : landmarkImage(id), id, ...[condition].filter(Boolean)),
@@ -70,10 +80,8 @@ export function mapView(world) {
   }
 
   function step(by) {
-    const rows = study ? own() : map.landmarks.map((one) => one.id);
-    const next = rows[Math.min(Math.max(rows.indexOf(study ? chosen : landmark) + by, 0), rows.length - 1)];
-    (study ? showQuery : showLandmark)(next);
-    plot();
+    const rows = rowsOf();
+    choose(rows[Math.min(Math.max(rows.indexOf(now()) + by, 0), rows.length - 1)]);
   }
 
   function take(name) {
@@ -89,23 +97,23 @@ export function mapView(world) {
     plot();
   }
 
+  $("#map-step").oninput = (event) => choose(rowsOf()[event.target.value]);
+  $("#map-close").onchange = plot;
+  $("#map-back").onclick = () => step(-1);
+  $("#map-next").onclick = () => step(1);
   if (study) {
     const drives = [...new Set(study.queries.drive)];
     options($("#drive"), [["", "all"], ...drives.map((one) => [one, one || "unnamed"])], "");
-    $("#map-tools").hidden = false;
+    $("#drive-choice").hidden = false;
     $("#drive").onchange = (event) => {
       take(event.target.value);
       plot();
     };
-    $("#map-step").oninput = (event) => {
-      showQuery(own()[event.target.value]);
-      plot();
-    };
-    $("#map-close").onchange = plot;
-    $("#map-back").onclick = () => step(-1);
-    $("#map-next").onclick = () => step(1);
     take("");
-  } else showLandmark(map.landmarks[0].id);
+  } else {
+    $("#map-step").max = map.landmarks.length - 1;
+    showLandmark(map.landmarks[0].id);
+  }
 
   return {
     step,
@@ -141,16 +149,18 @@ export function landmarkTrace(all) {
     { symbol: "square-open", size: 7, color: color("soft") },
     every > 1 ? `landmarks (1 in ${every})` : "landmarks",
     {
+      lane: "map",
       customdata: id.map((one) => ["landmark", one]),
       hovertemplate: "landmark %{customdata[1]}<extra></extra>",
     },
   );
 }
 
-function marked([x, y]) {
+function marked([x, y], lane = "images") {
   return {
     x: [x],
     y: [y],
+    lane,
     mode: "markers",
     name: "chosen",
     hoverinfo: "skip",
@@ -190,11 +200,12 @@ function chosenTraces({ study, found }, n) {
       x: [queries.x[n], x],
       y: [queries.y[n], y],
       mode: "lines",
+      lane: ["images", "map"],
       hoverinfo: "skip",
       showlegend: false,
       line: { color: color("text"), width: 1.5, dash: "dot" },
     },
-    { ...marked([x, y]), marker: { symbol: "square", size: 11, color: color("text") } },
+    { ...marked([x, y], "map"), marker: { symbol: "square", size: 11, color: color("text") } },
     marked([queries.x[n], queries.y[n]]),
   ];
 }
@@ -224,7 +235,7 @@ function queryDetail({ study, found }, n, rows) {
       ["stated distance", interval(stated, unit) && `${number(found.distance[n])} ${unit}`],
       ["stated interval", interval(stated, unit) && `${interval(stated, unit)}, ${holds ? "correct" : "wrong"}`],
       ["error of the refined position", found.refined?.[n] == null ? null : `${number(found.refined[n])} ${unit}`],
-      ["confident", found.confident && (found.confident[n] ? "yes" : "no")],
+      ["trusted", found.confident && (found.confident[n] ? "yes" : "no")],
     ]),
     element("div", { id: "map-live" }),
   ];

@@ -14,7 +14,10 @@ export function matricesView(world) {
 
   async function load() {
     const { name, matrices } = world.model;
-    if (!matrices) return say(`No matrices were computed for ${world.model.title}.`);
+    if (!matrices) {
+      const others = study.models.filter((one) => one.matrices).map((one) => one.title);
+      return say(`No matrices were computed for ${world.model.title}. Choose another model: ${others.join(", ")}.`);
+    }
     if (loaded === name) return true;
     data = await json(`study/matrices/${encodeURIComponent(name)}`);
     for (const kind of ["distances", "feature"]) data[kind].z = unpacked(data[kind], data.shape);

@@ -67,13 +67,13 @@ export function options(select, entries, chosen) {
   );
 }
 
-// Whether the map is confident of a position, and the reason if it is not.
+// Whether the map trusts a position, and the reason if it does not.
 export function verdict(found) {
   const sure = found.confident;
   return element(
     "p",
     { className: `verdict ${sure ? "good" : "mixed"}` },
-    element("b", {}, sure ? "Confident" : "Not confident"),
+    element("b", {}, sure ? "Placed and trusted" : "Placed, not trusted"),
     sure ? null : `: ${found.reason}`,
   );
 }

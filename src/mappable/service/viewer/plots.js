@@ -1,10 +1,20 @@
 // Plots by Plotly in the colors of the page; they are drawn again when the colors change.
 
+import { drawTiles } from "./tiles.js";
+
+const LANES = { images: 0.5, map: -0.5 }; // heights of the rows of a strip
 const drawn = new Map();
+const canvases = new Map();
 const touch = matchMedia("(pointer: coarse)");
 const probe = document.createElement("span");
+let ground = { route: false, tiles: null };
 probe.hidden = true;
 document.body.append(probe);
+
+// A map whose landmarks lie on one line is a route: it is drawn as a strip.
+export function setGround(map, tiles) {
+  ground = { route: map.high[1] - map.low[1] <= 1e-6 * (map.high[0] - map.low[0]), tiles };
+}
 
 export function color(name, alpha = 1) {
   probe.style.color = `var(--${name})`;
@@ -12,18 +22,22 @@ export function color(name, alpha = 1) {
   return `rgba(${r},${g},${b},${alpha})`;
 }
 
-// `make` returns the traces and additions to the layout; it is called again whenever the colors change.
-export function draw(element, make) {
+// `make` returns the traces and additions to the layout; it is called again whenever the colors change. `map` is true
+// for traces in coordinates of the map.
+export async function draw(element, make) {
   drawn.set(element, make);
-  const { traces, layout = {}, zoom = false } = make();
-  return Plotly.react(element, traces, merged(base(), layout), {
+  const { traces, layout = {}, map = false } = make();
+  const strip = map && ground.route;
+  element.classList.toggle("ribbon", strip);
+  await Plotly.react(element, strip ? traces.map(inLane) : traces, merged(base(), layout), {
     responsive: true,
     displaylogo: false,
-    scrollZoom: zoom && !touch.matches,
-    doubleClick: zoom && "reset",
-    displayModeBar: zoom && (touch.matches || "hover"),
+    scrollZoom: map && !touch.matches,
+    doubleClick: map && "reset",
+    displayModeBar: map && (touch.matches || "hover"),
     modeBarButtons: [["zoomIn2d", "zoomOut2d", "pan2d", "resetScale2d"]],
   });
+  if (map && ground.tiles && !canvases.has(element)) addTiles(element);
 }
 
 // Draw visible plots again; hidden plots are drawn when they are shown.
@@ -31,29 +45,36 @@ export function redraw() {
   for (const [element, make] of drawn) if (element.offsetParent) draw(element, make);
 }
 
-// Axes of a map; `near` is the part to show: its center, and how far it reaches.
-export function equalAxes(unit, near = null) {
+// Axes of a map; `near` is the part to show: its center, and how far it reaches. `lanes` name the rows of a strip.
+export function mapAxes(unit, near = null, lanes = ["images", "landmarks"]) {
   const about = (middle) => (near ? { range: [middle - near.reach, middle + near.reach] } : { autorange: true });
-  return {
-    uirevision: near ? `${near.x} ${near.y}` : "all",
-    xaxis: { title: { text: `x (${unit})` }, ...about(near?.x) },
-    yaxis: { title: { text: `y (${unit})` }, scaleanchor: "x", ...about(near?.y) },
-  };
+  const uirevision = near ? `${near.x} ${near.y}` : "all";
+  if (!ground.route)
+    return {
+      uirevision,
+      xaxis: { title: { text: `x (${unit})` }, ...about(near?.x) },
+      yaxis: { title: { text: `y (${unit})` }, scaleanchor: "x", ...about(near?.y) },
+    };
+  const yaxis = { tickvals: Object.values(LANES), ticktext: lanes, range: [-1.1, 1.1], fixedrange: true, showgrid: false, automargin: true };
+  return { uirevision, xaxis: { title: { text: `along the route (${unit})` }, ...about(near?.x) }, yaxis };
 }
 
+// The positions that are between `low` and `high` away from a landmark.
 export function ring(x, y, low, high, name) {
   const circle = (r, turn) =>
     Array.from({ length: 73 }, (_, n) => {
       const angle = (turn * n * Math.PI) / 36;
       return [x + r * Math.cos(angle), y + r * Math.sin(angle)];
     });
-  const path = [...circle(high, 1), ...circle(Math.max(low, 0), -1)];
+  const inner = Math.max(low, 0);
+  const path = ground.route ? bars(x, inner, high) : [...circle(high, 1), ...circle(inner, -1)];
   return {
     x: path.map(([at]) => at),
     y: path.map(([, at]) => at),
     mode: "lines",
     fill: "toself",
     name,
+    lane: null,
     hoverinfo: "skip",
     fillcolor: color("bar", 0.22),
     line: { width: 0 },
@@ -62,6 +83,37 @@ export function ring(x, y, low, high, name) {
 
 export function dots(places, marker, name, others = {}) {
   return { x: places.x, y: places.y, mode: "markers", type: "scatter", name, marker, ...others };
+}
+
+// The interval on both sides of a landmark, in the row of the images.
+function bars(x, low, high) {
+  const [bottom, top] = [LANES.images - 0.3, LANES.images + 0.3];
+  const bar = (from, to) => [[from, bottom], [to, bottom], [to, top], [from, top], [from, bottom]];
+  return [...bar(x - high, x - low), [null, null], ...bar(x + low, x + high)];
+}
+
+// A trace in a row of the strip: `lane` names the row, or one row per point; null keeps the heights.
+function inLane({ lane = "images", ...trace }) {
+  if (lane === null) return trace;
+  return { ...trace, y: trace.y.map((one, n) => (one === null ? null : LANES[Array.isArray(lane) ? lane[n] : lane])) };
+}
+
+function addTiles(element) {
+  const canvas = document.createElement("canvas"),
+    credit = document.createElement("p");
+  Object.assign(credit, { className: "soft small", textContent: ground.tiles.credit, hidden: !ground.tiles.credit });
+  canvas.className = "tiles";
+  canvas.ariaHidden = "true";
+  element.before(canvas);
+  element.after(credit);
+  canvases.set(element, canvas);
+  let asked = 0;
+  const paint = () => {
+    cancelAnimationFrame(asked);
+    asked = requestAnimationFrame(() => element.offsetParent && drawTiles(ground.tiles, element, canvas, paint));
+  };
+  for (const event of ["plotly_afterplot", "plotly_relayout", "plotly_relayouting"]) element.on(event, paint);
+  paint();
 }
 
 function base() {

@@ -2,7 +2,7 @@
 
 import { studyImage } from "./api.js";
 import { $, element, facts, figure, number, options } from "./page.js";
-import { color, draw, equalAxes } from "./plots.js";
+import { color, draw, mapAxes } from "./plots.js";
 
 const IMAGES_PER_SECOND = 12;
 
@@ -28,13 +28,14 @@ export function trajectoryView(world) {
     const [here, there] = [truth[at], points[at]];
     return [
       line(truth, "true", "bar-soft", { width: 6 }),
-      line(points, "recovered", "bar", { width: 1, dash: "dot" }),
-      { ...line(points.slice(0, at + 1), "so far", "bar", { width: 2.5 }), showlegend: false },
-      { ...line([here, there], "error", "text", { width: 1.5 }), showlegend: false },
+      { ...line(points, "recovered", "bar", { width: 1, dash: "dot" }), lane: "map" },
+      { ...line(points.slice(0, at + 1), "so far", "bar", { width: 2.5 }), lane: "map", showlegend: false },
+      { ...line([here, there], "error", "text", { width: 1.5 }), lane: ["images", "map"], showlegend: false },
       {
         x: [here[0], there[0]],
         y: [here[1], there[1]],
         mode: "markers",
+        lane: ["images", "map"],
         hoverinfo: "skip",
         showlegend: false,
         marker: {
@@ -65,7 +66,7 @@ export function trajectoryView(world) {
         ["root mean square error", `${number(rms)} ${study.unit}`],
       ]),
     );
-    return draw($("#trajectory-plot"), () => ({ traces: traces(), layout: equalAxes(study.unit), zoom: true }));
+    return draw($("#trajectory-plot"), () => ({ traces: traces(), layout: mapAxes(study.unit, null, ["true", "recovered"]), map: true }));
   }
 
   function play(on) {
