@@ -1,7 +1,7 @@
 # An image that serves the map mounted at /map:
 #   docker build --tag mappable .
 #   docker run --publish 127.0.0.1:8000:8000 --volume ./map:/map:ro --env MAPPABLE_TOKEN mappable
-# Not run yet: neither the image, nor its steps in a fresh Debian root (scripts/container).
+# The image was not built yet. Its steps ran in a fresh Debian root (scripts/container).
 FROM debian:bookworm-slim
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ENV PATH=/opt/mappable/bin:/usr/sbin:/usr/bin:/sbin:/bin

@@ -14,8 +14,8 @@ import mappable
 
 
 def main(opened: mappable.maps.OpenMap, drive: Path | np.ndarray, truth: np.ndarray | None = None) -> None:
-    figure, axes = plt.subplots(figsize=(8, 4))
-    axes.plot(*opened.map.places.positions[:, :2].T, ".", color="silver", label="landmarks")
+    figure, (axes, intervals) = plt.subplots(2, figsize=(8, 6), layout="constrained")
+    axes.plot(*opened.map.places.positions[:, :2].T, "o", color="silver", markersize=10, label="landmarks")
     for name, sequence in (("alone", False), ("as a sequence", True)):
         located = [one for one in opened.locate(drive, sequence=sequence) if one.error is None]
         found = np.array([one.coordinates for one in located])
@@ -25,10 +25,15 @@ def main(opened: mappable.maps.OpenMap, drive: Path | np.ndarray, truth: np.ndar
             errors = np.linalg.norm(found - truth, axis=1)
             print(f", median error {np.median(errors):.2f} m, largest {errors.max():.2f} m", end="")
         print()
-        axes.plot(*found[:, :2].T, "-" if sequence else "x", label=name)
-    axes.set(aspect="equal", xlabel=f"x ({opened.map.unit})", ylabel=f"y ({opened.map.unit})")
+        axes.plot(*found[:, :2].T, ".-" if sequence else "x", label=name)
+        intervals.plot([one.high for one in located], ".-" if sequence else "x", label=name)
+    unit = opened.map.unit
+    axes.set(aspect="equal", xlabel=f"x ({unit})", ylabel=f"y ({unit})")
+    intervals.set(xlabel="image", ylabel=f"interval of the distance\nto the landmark, up to ({unit})", ylim=(0, None))
+    intervals.xaxis.get_major_locator().set_params(integer=True)
     axes.legend()
-    figure.savefig("drive.png", dpi=120, bbox_inches="tight")
+    intervals.legend()
+    figure.savefig("drive.png", dpi=120)
     print("drive.png shows both")
 
 

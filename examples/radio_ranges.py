@@ -26,7 +26,7 @@ def main(i: np.ndarray, j: np.ndarray, metres: np.ndarray, sigma: np.ndarray, ra
     axes.plot(*found.positions[path].T, "-", label="recovered path")
     axes.plot(*radios.positions.T, "^", label="radios")
     axes.set(aspect="equal", xlabel="x (m)", ylabel="y (m)")
-    axes.legend()
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)  # above the plot: radios may be in every corner
     figure.savefig("radio_ranges.png", dpi=120, bbox_inches="tight")
     print("radio_ranges.png shows the path")
     return found.positions[path]

@@ -153,7 +153,7 @@ def assert_served(installed: Path, folder: Path) -> None:
             try:
                 page = urllib.request.urlopen(address, timeout=30).read().decode()
                 break
-            except urllib.error.URLError:
+            except (urllib.error.URLError, TimeoutError):  # it listens before it answers
                 assert server.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.1)

@@ -188,7 +188,7 @@ def test_a_session_survives_an_error_in_an_update(tmp_path: Path) -> None:
 def serving(
     backbones_folder: Path, small_backbone: str, map_folder: Path, tmp_path: Path, client: Any
 ) -> Callable[[], Any]:
-    """Start `mappable serve` in a process of its own; all of them share a folder of sessions."""
+    """Start `mappable serve` in a process of its own, with a folder of sessions."""
     known = f"from mappable.features import backbones; backbones.__path__.append({str(backbones_folder)!r}); "
     run = [sys.executable, "-c", f"{known}from mappable.cli import main; main()", "serve", str(map_folder)]
     run += ["--port", "0", "--session-folder", str(tmp_path / "sessions"), "--timeout", "3"]
@@ -208,11 +208,18 @@ def serving(
 
 @pytest.mark.medium
 def test_a_killed_server_loses_no_session(
-    serving: Callable[[], Any], images: Images, localizer: Localizer, wall: Places
+    serving: Callable[[], Any],
+    start: Callable[..., Any],
+    map_folder: Path,
+    images: Images,
+    localizer: Localizer,
+    wall: Places,
+    tmp_path: Path,
 ) -> None:
     files = wall.where(split="test").files
     expected = [localizer.update(files[n], float(n), Odometry(2.0, 0.0, 0.0) if n else None) for n in range(16)]
-    with serving() as (one, killed), serving() as (other, _):
+    other = start(map_folder, sessions=SessionsInFolder(tmp_path / "sessions", 10, 60.0))
+    with serving() as (one, killed):
         session = one.post("/sessions", b"", None).json["id"]
         for n in range(8):  # in turns
             same(update((one, other)[n % 2], session, images[n][1], float(n), **odometry(n)).json, expected[n])
