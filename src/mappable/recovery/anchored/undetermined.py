@@ -11,6 +11,7 @@ from mappable.recovery.hints import Anchors, Odometry
 
 FLAT = 1e-6  # known positions lie on a line, or plane, if they deviate by less than this share of their extent
 LIKELY = 0.05  # probability of the other side above which a sentence reports it
+SCALE = "The scale of the map is as good as odometry and ranges."
 LISTED = 8  # a sentence names at most this many points
 LONG = 12.0  # times the longest range: on longer paths between known positions, short ranges do not decide the turns
 LONG_END = 2.0  # times the longest range: the same for paths beyond the last known position
@@ -20,7 +21,7 @@ def unplaced(held: Bools, gauge: int) -> Iterator[str]:
     """Report what a map without known positions does not determine; it begins at the point `gauge`."""
     yield (
         f"No position is known: point {gauge} is at the origin, its direction is the x axis, and covariances are"
-        " relative to it. The scale of the map is as good as odometry and ranges."
+        f" relative to it. {SCALE}"
     )
     if not held.all():
         yield f"{(~held).sum():,} of {len(held):,} points are not connected to point {gauge} and have no coordinates."
