@@ -109,8 +109,7 @@ def recover_anchored(
     false = refined.true <= 0.5
     used = kept.copy()
     used[np.flatnonzero(inside)[solver.judged]] = ~false
-    gaps = [] if solution.erratic else solver.gaps(refined.positions)
-    ends = [(points[begin], points[end], way) for begin, end, way in gaps]
+    gaps = [] if solution.erratic else solver.gaps(refined.positions, points)
     said = [
         *(
             undetermined.spanned(anchors, solver.odometry, held, led=motions is not None)
@@ -120,7 +119,7 @@ def recover_anchored(
         *solver.contradictions(points, false),
         *undetermined.undecided_sides(points, solution.sides),
         *undetermined.undecided_folds(points, solution.folds or ()),
-        *undetermined.long_ways(anchors.points, ends),
+        *undetermined.long_ways(gaps, covered=solution.drawn and dimensions == 2),
         *undetermined.doubts(false, weak=solution.weak, erratic=solution.erratic),
         *undetermined.misfits(false, refined.noise, doubtful=solution.doubtful),
         *(
@@ -176,7 +175,9 @@ class _Solver:
         if odometry is not None:
             self.extent += float(np.linalg.norm(odometry.metres, axis=1).sum())
             self.led[odometry.i] = self.led[odometry.j] = True
-        self.motions, self.gauge, self.guided = motions, gauge, None  # type: tuple[Motions | None, int | None, Problem | None]
+        self.motions, self.gauge = motions, gauge
+        self.guided: Problem | None = None  # the problem with motions, and the fit of it that was not chosen
+        self.other: Refined | None = None
         if motions is not None:
             self.extent += float(np.linalg.norm(motions.metres, axis=1).sum())
             self.led[motions.i] = self.led[motions.j] = True
@@ -215,7 +216,7 @@ class _Solver:
         starts = [guided_start(reckoned, self.ranges, self.anchors, rough)]
         starts += [] if self.start is None else [self.start]
         fits = [fit_guided(self._led(motions, *start)) for start in starts]
-        problem, refined = min(fits, key=lambda one: float(one[0].costs().sum()))
+        problem, refined, self.other = min(fits, key=lambda one: float(one[0].costs().sum()))
         self.guided = problem
         if self.gauge is not None:
             refined.covariances[self.gauge] = GAUGE**2 * np.eye(problem.dimensions)
@@ -238,29 +239,36 @@ class _Solver:
 
     def contradictions(self, points: Ints, false: Bools) -> Iterator[str]:
         """Report what motions do not cover, and what they contradict."""
-        if self.guided is None or self.guided.relative is None or self.motions is None:
+        if self.guided is None or self.other is None or self.motions is None:
             return
-        problem, relative = self.guided, self.guided.relative
         led = covered(self.motions, self.drives, self.ranges.count)
         yield from coverage(led, reckon(self.motions, self.ranges.count).parts, self.drives)
-        yield from contradictions(relative, problem.state[problem.points, :-1], points, self.ranges, false)
+        yield from contradictions(self.guided, self.other, points, self.ranges, false)
 
-    def gaps(self, positions: Floats) -> list[tuple[int, int, float]]:
-        """Find stretches of drives with a known point at one end or both, and their lengths in longest ranges.
+    def gaps(self, positions: Floats, points: Ints) -> list[tuple[int | None, int | None, float]]:
+        """Find stretches of drives without hints: the point at each end, and the length in longest ranges.
 
-        A stretch with odometry or turns at all its points is not a gap.
+        An end is None if neither a known position nor motions from one place it. `points` has the user's numbers.
         """
-        hinted = self.led.copy()
+        hinted, led = self.led.copy(), covered(self.motions, self.drives, self.ranges.count)
         if self.turns is not None:
             hinted[self.turns.points] = True
         found = []
         for drive in self.drives:
             known = np.flatnonzero(np.isin(drive, self.anchors.points)).tolist()
             for begin, end in pairwise([0, *known, len(drive) - 1] if known else []):
+                placed = begin in known, end in known
+                while placed[0] and begin < end and led[drive[begin]]:
+                    begin += 1
+                while placed[1] and begin < end and led[drive[end - 1]]:
+                    end -= 1
                 if end - begin > 1 and not hinted[drive[begin + 1 : end]].all():
                     steps = np.diff(positions[drive[begin : end + 1]], axis=0)
                     way = float(np.linalg.norm(steps, axis=1).sum())
-                    found.append((int(drive[begin]), int(drive[end]), way / self.reach))
+                    ends = [
+                        int(points[drive[at]]) if has else None for at, has in zip((begin, end), placed, strict=True)
+                    ]
+                    found.append((ends[0], ends[1], way / self.reach))
         return found
 
     def _between(self, seed: int, drives: list[Ints]) -> Floats:
