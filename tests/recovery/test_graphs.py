@@ -1,5 +1,6 @@
 """Factor graphs: the optimum and the files against GTSAM."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.recovery.anchored.relative import rotations
 from mappable.recovery.graph_files import read_graph, write_graph
-from mappable.recovery.graphs import Graph, optimum, recover_graph
+from mappable.recovery.graphs import Graph, graph_of, known_positions, optimum, recover_graph
 from mappable.recovery.hints import Anchors, Motions
 from mappable.recovery.ranges import Ranges
+from mappable.recovery.report import report
+from mappable.recovery.task import Measured, Task, recover_to_folder
 
 COUNT, LANDMARKS = 25, 3
 
@@ -174,6 +177,96 @@ def test_a_graph_is_recovered_in_the_coordinates_of_its_known_pose() -> None:
     prior = Motions([len(truth)], [0], [[10.0, 20.0]], [0.5], 1e-4 * np.eye(3))
     found = recover_graph(Graph(**(vars(graph) | {"known": None, "priors": prior})))
     np.testing.assert_allclose(found.positions, truth @ turned.T + [10.0, 20.0], atol=0.6)
+
+
+def replace_noise(motions: Motions | None, noise: Floats) -> Motions:
+    assert motions is not None
+    every = np.tile(noise, (len(motions), 1, 1))
+    return Motions(motions.i, motions.j, motions.metres, motions.rotations, every)
+
+
+def test_a_map_with_one_known_pose_has_no_other_uncertainty_there() -> None:
+    graph, _ = made(2)
+    alone = replace(graph, known=None, priors=None)
+    prior = Motions([len(graph.names)], [7], [[10.0, 20.0]], [0.5], 1e-4 * np.eye(3))
+    found = recover_graph(replace(alone, priors=prior))
+    assert found.covariances is not None
+    np.testing.assert_allclose(found.positions[7], [10.0, 20.0], atol=1e-6)
+    assert np.trace(found.covariances[7]) < 1e-9 < np.trace(found.covariances[0])
+    assert found.undetermined[0].startswith("Only the pose of point 7 is known")
+    for fixed, point in (((), 0), ((3,), 3)):
+        found = recover_graph(replace(alone, fixed=fixed))
+        np.testing.assert_allclose(found.positions[point], graph.positions[point], atol=1e-6)
+        assert f"point {point} stays where the graph has it" in found.undetermined[0]
+
+
+def test_known_positions_of_one_point_are_averaged_by_their_noise() -> None:
+    graph, truth = made(2)
+    prior = Motions([len(truth)] * 2, [0, 4], [[1.0, 0.0], [4.0, 1.0]], [0.0, 0.0], np.diag([0.04, 0.01, 1.0]))
+    known = known_positions(replace(graph, known=Anchors([4], [[5.0, 0.0]], 0.1), priors=prior))
+    assert known is not None
+    np.testing.assert_allclose(known.positions, [[1.0, 0.0], [4.8, 0.2]])
+    np.testing.assert_allclose(known.sigma, [0.2, 125**-0.5])
+
+
+@pytest.mark.parametrize("suffix", ["g2o", "pyfg"])
+def test_a_recovered_graph_keeps_names_times_and_known_poses(suffix: str, tmp_path: Path) -> None:
+    graph, truth = made(2)
+    noise = np.diag([0.0004, 0.0004, 0.0001])
+    motions = replace_noise(graph.motions, noise)
+    given = replace(graph, motions=motions, seconds=np.where(graph.oriented, 100.0 + np.arange(len(truth)), np.nan))
+    write_graph(tmp_path / "one.pyfg", given)
+    task = Task(graph_suffix=f".{suffix}", certificate=True)
+    read = read_graph(tmp_path / "one.pyfg")
+    reported = recover_to_folder(task, lambda: Measured(read.ranges, "one", {}, read.seconds, read), tmp_path)
+    assert reported.known == 2
+    assert reported.certificate is not None
+    again = read_graph(tmp_path / f"graph.{suffix}")
+    assert again.priors is not None
+    assert again.known is not None
+    assert again.priors.j.tolist() == [0]
+    assert again.known.points.tolist() == [COUNT - 1]
+    np.testing.assert_array_equal(again.oriented, graph.oriented)
+    np.testing.assert_allclose(again.positions, truth, atol=0.6)
+    lines = (tmp_path / "trajectory.txt").read_text().splitlines()
+    assert len(lines) == COUNT
+    if suffix == "pyfg":
+        assert again.names == graph.names
+        np.testing.assert_array_equal(again.seconds, given.seconds)
+        assert lines[0].startswith("100.000000 ")
+
+
+def test_another_solver_finds_our_solution_in_our_graph() -> None:
+    """Odometry drifts and slips: the graph that is written has neither, so its plain optimum is near ours."""
+    graph, truth = made(2)
+    one = graph.motions
+    assert one is not None
+    metres = 1.1 * one.metres
+    metres[10] *= 3.0
+    drifting = Motions(one.i, one.j, metres, one.rotations, one.covariance)
+    known = Anchors(np.arange(0, COUNT, 4), truth[:COUNT:4], 0.1)
+    found = recover_graph(replace(graph, motions=drifting, known=known, priors=None))
+    written = graph_of(graph.ranges, found, known)
+    assert np.abs(found.positions - truth).max() < 0.5
+    assert np.abs(optimum(written).positions - found.positions).max() < 0.1
+    assert np.abs(optimum(replace(written, motions=drifting)).positions - found.positions).max() > 0.3
+
+
+def test_a_graph_without_ranges_is_scored(tmp_path: Path) -> None:
+    graph, truth = made(2, ranges=False)
+    found = recover_graph(graph)
+    assert report(graph.ranges, found, truth=truth).scores
+
+
+def test_options_that_do_not_go_with_a_graph_are_refused(tmp_path: Path) -> None:
+    graph, _ = made(2)
+    with pytest.raises(BadInputError, match="leave out --method"):
+        recover_to_folder(Task(method="smacof"), lambda: Measured(graph.ranges, "one", {}, graph=graph), tmp_path)
+    with pytest.raises(BadInputError, match=r"one: .* same noise in all directions: leave out --certificate"):
+        recover_to_folder(Task(certificate=True), lambda: Measured(graph.ranges, "one", {}, graph=graph), tmp_path)
+    solid, _ = made(3)
+    with pytest.raises(BadInputError, match="--certificate needs a map in 2 dimensions, got 3"):
+        recover_to_folder(Task(certificate=True), lambda: Measured(solid.ranges, "one", {}, graph=solid), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,8 @@ def _from_file(file: Path, scale: float, radius: float | None, mask: Path | None
         from mappable.recovery.graph_files import read_graph
 
         graph = read_graph(file)
-        return Measured(graph.ranges, str(file), {"file": str(file)}, graph.seconds, graph)
+        facts = {"file": str(file), "names": list(graph.names)}
+        return Measured(graph.ranges, str(file), facts, graph.seconds, graph)
     if file.suffix == ".npy":
         ranges = read_matrix(file, scale=scale, radius=radius, mask=mask)
     elif mask is not None or scale != 1.0:

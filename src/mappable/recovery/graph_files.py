@@ -17,7 +17,7 @@ from mappable.arrays import MAX_COORDINATE, Floats
 from mappable.errors import BadInputError, shown
 from mappable.files import reading, write_text
 from mappable.recovery.anchored.relative import rotations
-from mappable.recovery.graphs import Graph
+from mappable.recovery.graphs import Graph, mean_anchors
 from mappable.recovery.hints import Anchors, Motions
 from mappable.recovery.ranges import Ranges
 
@@ -89,7 +89,7 @@ def read_graph(file: Path | str) -> Graph:
     motions = _motions(read, MOTION, points(MOTION), k)
     priors = _motions(read, POSE_PRIOR, [[len(number), *one] for one in points(POSE_PRIOR)], k)
     known = _known(read, [one for (one,) in points(POINT_PRIOR)], k)
-    seconds = np.array([read.seconds[name] for name in number]) if len(read.seconds) == len(number) else None
+    seconds = np.array([read.seconds.get(name, np.nan) for name in number]) if read.seconds else None
     fixed = tuple(one for (one,) in points(FIX))
     ranges = _ranges(read, points(RANGE), len(number))
     return Graph(tuple(number), positions, frames, oriented, ranges, motions, known, priors, seconds, fixed)
@@ -183,7 +183,7 @@ def _known(read: _Read, points: list[int], k: int) -> Anchors | None:
         variances.append(float(np.trace(noise)) / k)
         if np.abs(noise - variances[-1] * np.eye(k)).max() > ROUND * variances[-1]:
             raise BadInputError(f"{read.file}, row {row}: the noise differs between axes, expected the same for all")
-    return Anchors(points, [values[:k] for _, _, values in records], np.sqrt(variances))
+    return mean_anchors(np.array(points), np.array([values[:k] for _, _, values in records]), np.sqrt(variances))
 
 
 def _ranges(read: _Read, pairs: list[list[int]], count: int) -> Ranges:
@@ -211,7 +211,7 @@ def write_graph(file: Path | str, graph: Graph) -> None:
 
 def _lines(graph: Graph, timed: bool) -> Iterator[str]:
     k = graph.positions.shape[1]
-    seconds = np.arange(len(graph.names)) if graph.seconds is None else graph.seconds
+    seconds = np.arange(len(graph.names), dtype=np.float64) if graph.seconds is None else graph.seconds
     names = [*graph.names] if timed else [str(one) for one in range(len(graph.names))]
     pose, point = ("SE2", "XY") if k == 2 else ("SE3:QUAT", "XYZ")
 
@@ -246,7 +246,8 @@ def _lines(graph: Graph, timed: bool) -> Iterator[str]:
         for row, (i, j) in enumerate(zip(one.i.tolist(), one.j.tolist(), strict=True)):
             yield record(f"EDGE_{pose}", j, [i, j], one.metres[row], turned[row], noise(one.covariance[row]))
     for i, j, metres, sigma in zip(*(getattr(graph.ranges, name).tolist() for name in RANGE_FIELDS), strict=True):
-        yield record("EDGE_RANGE", j, [i, j], np.array([metres, sigma**2 if timed else sigma**-2]))
+        at = i if np.isnan(seconds[j]) else j  # landmarks have no times
+        yield record("EDGE_RANGE", at, [i, j], np.array([metres, sigma**2 if timed else sigma**-2]))
 
 
 RANGE_FIELDS = ("i", "j", "metres", "sigma")

@@ -13,10 +13,23 @@ from mappable.errors import BadInputError
 from mappable.recovery.anchored.dissection import Dissection, plan_elimination
 from mappable.recovery.anchored.elimination import Elimination, SingularError
 from mappable.recovery.graphs import Graph
+from mappable.recovery.hints import Motions
 
 Complexes = NDArray[np.complex128]
 STIFF = 1e4  # weight of the length of an orientation, relative to the largest weight of its rotations
 STEPS, DECREASE = 200, 1e-11  # Newton steps per rank, at most, and relative decrease at which they stop
+
+
+def check_noise(motions: Motions | None) -> None:
+    """Raise if steps have different noise in different directions, or noise that depends on the turn."""
+    if motions is None or motions.covariance.shape[1] != 3:
+        return
+    noise = motions.covariance
+    isotropic = np.zeros_like(noise)
+    isotropic[:, 0, 0] = isotropic[:, 1, 1] = (noise[:, 0, 0] + noise[:, 1, 1]) / 2
+    isotropic[:, 2, 2] = noise[:, 2, 2]
+    if np.abs(noise - isotropic).max() > 1e-6 * noise.max():
+        raise BadInputError("a certificate needs motions with the same noise in all directions")
 
 
 class Quadratic:
@@ -62,12 +75,8 @@ class Quadratic:
         motions = graph.motions
         if motions is None:
             return np.zeros(0)
+        check_noise(motions)
         noise = motions.covariance
-        isotropic = np.zeros_like(noise)
-        isotropic[:, 0, 0] = isotropic[:, 1, 1] = (noise[:, 0, 0] + noise[:, 1, 1]) / 2
-        isotropic[:, 2, 2] = noise[:, 2, 2]
-        if np.abs(noise - isotropic).max() > 1e-6 * noise.max():
-            raise BadInputError("a certificate needs motions with the same noise in all directions")
         i, j = motions.i, motions.j
         way, turn = motions.metres @ np.array([1, 1j]), motions.rotations[:, 0, 0] + 1j * motions.rotations[:, 1, 0]
         step, angle = 1 / noise[:, 0, 0], 1 / noise[:, 2, 2]

@@ -118,7 +118,7 @@ def report(
     scored: Bools = placed & (recovered.parts == 0) & np.isfinite(truth).all(1)
     if scored.sum() < 2:
         raise BadInputError(f"a score needs true positions of at least two recovered points, got {int(scored.sum())}")
-    nearness = _nearness(ranges, truth, radius if radius is not None else float(ranges.metres.max()))
+    nearness = _nearness(ranges, truth, radius if radius is not None else float(ranges.metres.max(initial=0.0)))
     scores = _scores(recovered.positions[scored], truth[scored], among(anchors, scored))
     return Report(**(vars(facts) | {"nearness": nearness, "scored": int(scored.sum()), "scores": scores}))
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mappable.arrays import Bools, Floats, Ints
+from mappable.recovery.hints import Motions
 
 
 @dataclass(frozen=True)
@@ -16,5 +17,5 @@ class Recovered:
     undetermined: tuple[str, ...]  # one sentence per thing that the distances do not determine; always given
     covariances: Floats | None = None  # (n, k, k) in square metres, if positions were known
     frames: Floats | None = None  # (n, k, k): orientations, if there were relative motions
-    motion_noise: tuple[float, float] | None = None  # of steps and turns, in units of their stated sigma
+    motions: Motions | None = None  # relative motions as they were used: drift is corrected, noise is as estimated
     assumed: int = 0  # number of assumed steps: no range joins these images to the next

@@ -1,9 +1,11 @@
 """Run a recovery from files: check the user's hints, recover positions, write them and report."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from mappable.arrays import Floats
 from mappable.checksums import digest_of_file
@@ -23,10 +25,11 @@ from mappable.recovery.files import (
     write_positions,
 )
 from mappable.recovery.graph_files import write_graph
-from mappable.recovery.graphs import Graph, graph_of, recover_graph
+from mappable.recovery.graphs import Graph, as_given, graph_of, known_positions, placing_pose, recover_graph
 from mappable.recovery.hints import Motions, Odometry
 from mappable.recovery.methods import method as find_method
 from mappable.recovery.ranges import Ranges
+from mappable.recovery.relaxation import check_noise
 from mappable.recovery.report import Report, report
 from mappable.recovery.tracks import Track, read_odometry
 from mappable.trajectories import write_tum
@@ -94,6 +97,7 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
     ranges = measured.ranges
     if measured.graph is not None:
         dimensions = measured.graph.positions.shape[1]
+        _check_graph(task, measured.name)
     if task.radius is not None:
         ranges = ranges.where(ranges.metres <= task.radius)
     truth = None if task.truth is None else task.read_truth(task.truth, ranges.count)
@@ -101,11 +105,13 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         _check_dimensions(task.truth, truth.shape[1] >= dimensions, truth, dimensions)
         truth = truth[:, :dimensions]
     motions = _motions(odometry, ranges.count, measured.seconds, dimensions)
-    if measured.graph is not None:
-        if task.anchors is not None or task.odometry is not None or task.turns is not None:
-            raise BadInputError(f"{measured.name}: a factor graph has its own hints: leave out other files")
-        anchors, motions = measured.graph.known, measured.graph.motions
-        recovered = recover_graph(measured.graph, seed=task.seed)
+    given = measured.graph
+    if task.certificate:
+        _check_certifiable(measured.name, dimensions, motions if given is None else given.motions)
+    if given is not None:
+        given = replace(given, ranges=ranges)
+        anchors = known_positions(given)
+        recovered = recover_graph(given, seed=task.seed)
     else:
         recovered = recover_drive(
             ranges,
@@ -120,20 +126,52 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
             seed=task.seed,
             progress=True,
         )
-    graph = graph_of(ranges, recovered, anchors, motions) if task.certificate or task.graph_suffix else None
+    graph = None
+    if task.certificate or task.graph_suffix:
+        graph = graph_of(ranges, recovered, None if given is not None and placing_pose(given) is not None else anchors)
     certificate = certify(graph) if graph is not None and task.certificate else None
     reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius, certificate=certificate)
     with written_together(out / POSITIONS, out / TRAJECTORY, out / SUMMARY) as (positions, trajectory, summary):
         write_positions(positions, recovered)
-        write_tum(trajectory, recovered.positions, measured.seconds)
+        write_tum(trajectory, *_trajectory(recovered.positions, measured))
         files = {POSITIONS: digest_of_file(positions), TRAJECTORY: digest_of_file(trajectory)}
         RECOVERY.write(summary, measured.facts | {"method": task.method} | asdict(reported) | {"files": files})
     if graph is not None and task.graph_suffix is not None:
-        write_graph((out / GRAPH).with_suffix(task.graph_suffix), graph)
+        written = graph if given is None else as_given(graph, given, recovered)
+        write_graph((out / GRAPH).with_suffix(task.graph_suffix), written)
     if figure:
         known = None if anchors is None else anchors.points
         draw_recovery(out / FIGURE, ranges, recovered, truth=truth, anchors=known, title=measured.name)
     return reported
+
+
+def _trajectory(positions: Floats, measured: Measured) -> tuple[Floats, Floats]:
+    """Return positions and times of the images; without times, the number of the point. Landmarks are no images."""
+    numbers = np.arange(len(positions), dtype=np.float64)
+    seconds = numbers if measured.seconds is None else measured.seconds
+    if measured.graph is None or not measured.graph.oriented.any():
+        return positions, seconds
+    return positions[measured.graph.oriented], seconds[measured.graph.oriented]
+
+
+def _check_certifiable(name: str, dimensions: int, motions: Motions | None) -> None:
+    """Raise before a long recovery if there is no certificate for it."""
+    if dimensions != 2:
+        raise BadInputError(f"{name}: --certificate needs a map in 2 dimensions, got {dimensions}")
+    try:
+        check_noise(motions)
+    except BadInputError as error:
+        raise BadInputError(f"{name}: {error}: leave out --certificate") from None
+
+
+def _check_graph(task: Task, name: str) -> None:
+    """Raise if an option does not go with a factor graph, which has its own hints."""
+    usual = Task()
+    options = ("anchors", "odometry", "turns", "ordered", "dimensions", "method")
+    given = [option for option in options if getattr(task, option) != getattr(usual, option)]
+    if given:
+        option = "unordered" if given[0] == "ordered" else given[0]
+        raise BadInputError(f"{name}: a factor graph has its own hints: leave out --{option}")
 
 
 def _motions(

@@ -88,6 +88,9 @@ def test_odometry_that_was_cut_says_which_points_it_covers() -> None:
     known = Anchors([0, 60, COUNT - 1], OPEN[[0, 60, -1]], 0.3)
     found = recover_drive(ranges_of(OPEN), anchors=known, motions=given.where(given.i < 60))
     assert any("covers points 0 to 60 only" in sentence for sentence in found.undetermined)
+    assert not any("does not reach another known point" in sentence for sentence in found.undetermined)
+    found = recover_anchored(ranges_of(OPEN), None, motions=given.where(given.i < 60))
+    assert any("The path after the point 60 does not reach another" in sentence for sentence in found.undetermined)
 
 
 @pytest.mark.medium
@@ -101,18 +104,34 @@ def test_a_motion_that_contradicts_the_rest_is_named() -> None:
     assert np.sqrt(np.square(found.positions - OPEN).sum(1).mean()) < 2.5
 
 
+def joined_ends(truth: Floats) -> Ranges:
+    """Ranges of an open drive, and false ones: its last 10 images look as if taken 1 m beside its first 10."""
+    ranges = ranges_of(truth, false=0.0)
+    i, j = np.repeat(np.arange(10), 10), np.tile(np.arange(10), 10)
+    off = np.hypot(2.0 * (i - j), 1.0)
+    near = off < 8.0
+    return Ranges(
+        COUNT,
+        np.concatenate([ranges.i, i[near]]),
+        np.concatenate([ranges.j, COUNT - 10 + j[near]]),
+        np.concatenate([ranges.metres, off[near]]),
+        np.concatenate([ranges.sigma, np.full(near.sum(), 0.4)]),
+    )
+
+
+@pytest.mark.medium
+def test_a_drift_that_only_a_loop_shows_is_questioned() -> None:
+    """The drive goes straight on; a steady turn of its odometry would make it a circle."""
+    along = np.arange(COUNT)
+    straight = np.stack([2.0 * along, 3 * np.sin(along / 15)], 1)
+    found = recover_drive(joined_ends(straight), motions=odometry(straight))
+    assert any("odometry drifts" in sentence for sentence in found.undetermined)
+    assert any("ranges that close a loop show this drift (first: points 0 and" in one for one in found.undetermined)
+
+
 @pytest.mark.medium
 def test_loops_that_do_not_close_are_reported() -> None:
-    """Twenty false ranges join the ends of an open drive, whose odometry is good."""
-    ranges = ranges_of(OPEN, false=0.0)
-    i, j = np.repeat(np.arange(5), 4), COUNT - 1 - np.tile(np.arange(4), 5)
-    joined = Ranges(
-        COUNT,
-        np.concatenate([ranges.i, i]),
-        np.concatenate([ranges.j, j]),
-        np.concatenate([ranges.metres, np.full(20, 4.0)]),
-        np.concatenate([ranges.sigma, np.full(20, 0.4)]),
-    )
-    found = recover_anchored(joined, Anchors([0, COUNT - 1], OPEN[[0, -1]], 0.3), motions=odometry(OPEN))
+    """False ranges join the ends of an open drive, whose odometry is good, and whose ends are known."""
+    found = recover_anchored(joined_ends(OPEN), Anchors([0, COUNT - 1], OPEN[[0, -1]], 0.3), motions=odometry(OPEN))
     assert any("ranges that close a loop contradict the odometry" in one for one in found.undetermined)
     assert np.sqrt(np.square(found.positions - OPEN).sum(1).mean()) < 2.5

@@ -188,7 +188,7 @@ def test_what_is_beyond_the_last_known_position_is_called_a_guess() -> None:
     points = [0, 20, 40, 60]
     recovered = recover_anchored(measure(truth, NOISES["mid"], seed=0), Anchors(points, truth[points], 0.1), sweeps=10)
     assert any(
-        "The path after the known point 60 does not reach another known point" in sentence
+        "The path after the point 60 does not reach another known point" in sentence
         for sentence in recovered.undetermined
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import Refined, fit, settle
-from mappable.recovery.anchored.relative import DeadReckoning, Relative, rotations
+from mappable.recovery.anchored.relative import DeadReckoning, rotations
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
 
@@ -77,8 +77,8 @@ def _best_direction(
     return best[1]
 
 
-def fit_guided(problem: Problem) -> tuple[Problem, Refined]:
-    """Fit twice, and return the fit of lower cost with its problem.
+def fit_guided(problem: Problem) -> tuple[Problem, Refined, Refined]:
+    """Fit twice, and return the fit of lower cost with its problem, and the other fit.
 
     One fit begins with known positions and motions alone: ranges that are far off then do not count. The other begins
     with all ranges: those that close a loop pull it together, however far the odometry has drifted.
@@ -97,13 +97,19 @@ def fit_guided(problem: Problem) -> tuple[Problem, Refined]:
             trial.true = trial.noise.chances()
         refined = fit(trial, state)
         found.append((float(trial.costs().sum()), trial, refined))
-    _, best, refined = min(found, key=lambda one: one[0])
-    return best, refined
+    (_, best, refined), (_, _, other) = sorted(found, key=lambda one: one[0])
+    return best, refined, other
 
 
-def contradictions(relative: Relative, drift: Floats, points: Ints, ranges: Ranges, false: Bools) -> Iterator[str]:
-    """Report what in the motions disagrees with the rest; `points` has the user's numbers of the points."""
-    motions = relative.motions
+def contradictions(problem: Problem, other: Refined, points: Ints, ranges: Ranges, false: Bools) -> Iterator[str]:
+    """Report what in the motions disagrees with the rest; `points` has the user's numbers of the points.
+
+    If only ranges that close a loop show a drift, the odometry may be right: the `other` fit has no drift then.
+    """
+    relative = problem.relative
+    if relative is None:
+        return
+    motions, drift = relative.motions, problem.state[problem.points, :-1]
     slipped = np.flatnonzero(relative.true < 0.5)
     if len(slipped):
         first = slipped[0]
@@ -111,24 +117,36 @@ def contradictions(relative: Relative, drift: Floats, points: Ints, ranges: Rang
             f"{len(slipped):,} of {len(motions):,} motions contradict the rest and hardly count (first: from point"
             f" {points[motions.i[first]]} to {points[motions.j[first]]})."
         )
-    loops = false & (np.abs(ranges.i - ranges.j) > FAR)
-    closing = int((np.abs(ranges.i - ranges.j) > FAR).sum())
-    if loops.sum() > max(FEW, 0.5 * closing):
-        first = int(np.flatnonzero(loops)[0])
+    closing = np.abs(ranges.i - ranges.j) > FAR
+    if (false & closing).sum() > max(FEW, 0.5 * closing.sum()):
+        first = np.flatnonzero(false & closing)[0]
         yield (
-            f"{loops.sum():,} of {closing:,} ranges that close a loop contradict the odometry (first: points"
-            f" {points[ranges.i[first]]} and {points[ranges.j[first]]}): the places only look alike, or the odometry is"
-            " far off."
+            f"{(false & closing).sum():,} of {closing.sum():,} ranges that close a loop contradict the odometry (first:"
+            f" points {points[ranges.i[first]]} and {points[ranges.j[first]]}): the places only look alike, or the"
+            " odometry is far off."
         )
     for level, what in zip(relative.scales.tolist(), ("steps", "turns"), strict=True):
         if level > NOISY:
             yield f"The {what} of the odometry are {level:.1f} times as noisy as stated."
-    bias = float(np.abs(drift[relative.k :]).max())
-    if abs(drift[0]) > DRIFTED[0] or bias > DRIFTED[1]:
+    if _drifts(drift, relative.k):
+        bias = float(np.abs(drift[relative.k :]).max())
         yield (
             f"The odometry drifts: its steps are {100 * np.expm1(-drift[0]):+.1f} % off, and its turns"
             f" {np.degrees(100 * bias):.0f} degrees per 100 m. Both are estimated and corrected."
         )
+        lost = closing & ~false & (other.true <= 0.5)
+        if lost.sum() > max(FEW, 0.5 * closing.sum()) and not _drifts(other.state[problem.points, :-1], relative.k):
+            first = np.flatnonzero(lost)[0]
+            yield (
+                f"Only {lost.sum():,} ranges that close a loop show this drift (first: points"
+                f" {points[ranges.i[first]]} and {points[ranges.j[first]]}). If these places only look alike, the"
+                " odometry is right, and the map is wrong. The covariances do not cover this."
+            )
+
+
+def _drifts(drift: Floats, k: int) -> bool:
+    """Return whether the scale or the bias of a drift is large enough to be reported."""
+    return bool(abs(drift[0]) > DRIFTED[0] or np.abs(drift[k:]).max() > DRIFTED[1])
 
 
 def coverage(led: Bools, parts: Ints, drives: list[Ints]) -> Iterator[str]:

@@ -47,6 +47,8 @@ def recover_anchored(
     seed: int = 0,
     sweeps: int | None = None,
     progress: bool = False,
+    gauge: int | None = None,
+    start: tuple[Floats, Floats] | None = None,
 ) -> Recovered:
     """Recover positions in the coordinates of the anchors, with covariances; nothing is aligned afterwards.
 
@@ -57,7 +59,7 @@ def recover_anchored(
     and how straight the motion is, how noisy the ranges are, and which ranges are false. It also estimates the
     deviation that an image adds to all its ranges. Positions and covariances are the mean and covariance of samples of
     all maps that fit. Ten chains of `sweeps` draws each make the samples, with a bar if `progress`. The default is 100
-    draws; with more than 1,000 points, there are four chains, and fewer draws. With 0 sweeps, positions are the best
+    draws; with more than 1,000 points, there are two chains, and fewer draws. With 0 sweeps, positions are the best
     fit, and covariances cover small deviations from it only.
 
     Without an order, ranges and known positions alone place the points. The same holds if ranges contradict the order.
@@ -67,17 +69,17 @@ def recover_anchored(
 
     `motions` are relative motions, such as odometry. Their noise and drift are estimated, and they replace the
     assumptions about motion wherever they lead. Anchors may be None if there are motions: then the map begins at the
-    first point with a motion, at the origin, in the direction of the x axis.
+    point `gauge` (default: the first point with a motion), at the origin, in the direction of the x axis.
+    `start` has positions (n, k) and orientations (n, k, k) from which one more fit begins; the best fit counts.
 
     Points that are not connected to an anchor by ranges, odometry or motions get NaN coordinates.
     """
     if sweeps is not None and sweeps < 0:
         raise BadInputError(f"sweeps must be 0 or more, got {sweeps}")
-    gauge = None
     if anchors is None:
         if motions is None or not len(motions):
             raise BadInputError("recovery needs known positions or motions: give one of them, or use mappable.recover")
-        gauge = int(motions.i.min())
+        gauge = int(min(motions.i.min(), motions.j.min())) if gauge is None else gauge
         anchors = Anchors([gauge], np.zeros((1, motions.metres.shape[1])), GAUGE)
     drives = hints.check_hints(ranges, anchors, ordered, odometry, turns, motions)
     kept = common_neighbor_filter(ranges)
@@ -95,6 +97,7 @@ def recover_anchored(
         among(turns, held),
         among(motions, held),
         None if gauge is None else int(number[gauge]),
+        None if start is None else (start[0][points] - origin, start[1][points]),
     )
     with threadpool_limits(1):  # the systems are too small for several threads
         solution = solver.solve(seed, sweeps, progress)
@@ -106,8 +109,7 @@ def recover_anchored(
     false = refined.true <= 0.5
     used = kept.copy()
     used[np.flatnonzero(inside)[solver.judged]] = ~false
-    gaps = [] if solution.erratic else solver.gaps(refined.positions)
-    ends = [(points[begin], points[end], way) for begin, end, way in gaps]
+    gaps = [] if solution.erratic else solver.gaps(refined.positions, points)
     said = [
         *(
             undetermined.spanned(anchors, solver.odometry, held, led=motions is not None)
@@ -117,7 +119,7 @@ def recover_anchored(
         *solver.contradictions(points, false),
         *undetermined.undecided_sides(points, solution.sides),
         *undetermined.undecided_folds(points, solution.folds or ()),
-        *undetermined.long_ways(anchors.points, ends),
+        *undetermined.long_ways(gaps, covered=solution.drawn and dimensions == 2),
         *undetermined.doubts(false, weak=solution.weak, erratic=solution.erratic),
         *undetermined.misfits(false, refined.noise, doubtful=solution.doubtful),
         *(
@@ -131,8 +133,7 @@ def recover_anchored(
         return found
     frames = np.full((ranges.count, dimensions, dimensions), np.nan)
     frames[points] = solver.guided.relative.orientations(refined.state)
-    steps, turned = solver.guided.relative.scales.tolist()
-    return replace(found, frames=frames, motion_noise=(steps, turned))
+    return replace(found, frames=frames, motions=solver.guided.relative.corrected(refined.state, points))
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,9 @@ class _Solver:
         turns: Turns | None,
         motions: Motions | None = None,
         gauge: int | None = None,
+        start: tuple[Floats, Floats] | None = None,
     ) -> None:
+        self.start = start
         self.given, self.kept, self.ranges = given, kept, given.where(kept)
         self.judged = kept  # True for the given ranges that the solution rests on
         self.anchors, self.drives, self.odometry, self.turns = anchors, drives, odometry, turns
@@ -172,7 +175,9 @@ class _Solver:
         if odometry is not None:
             self.extent += float(np.linalg.norm(odometry.metres, axis=1).sum())
             self.led[odometry.i] = self.led[odometry.j] = True
-        self.motions, self.gauge, self.guided = motions, gauge, None  # type: tuple[Motions | None, int | None, Problem | None]
+        self.motions, self.gauge = motions, gauge
+        self.guided: Problem | None = None  # the problem with motions, and the fit of it that was not chosen
+        self.other: Refined | None = None
         if motions is not None:
             self.extent += float(np.linalg.norm(motions.metres, axis=1).sum())
             self.led[motions.i] = self.led[motions.j] = True
@@ -182,6 +187,7 @@ class _Solver:
         if self.motions is not None:
             return self._guided(self.motions, seed, sweeps, progress)
         between, drawn = self._between(seed, self.drives), drawn_from(self.ranges, self.anchors, seed)
+        drawn += [] if self.start is None else [self.start[0]]
         starts = [between, *drawn[:1]]
         if drawn and self.ranges.count > MANY and between.shape[1] == 2:
             starts.insert(0, between_by_shape(between, drawn[0], self.anchors, self.drives))
@@ -207,11 +213,10 @@ class _Solver:
         """Fit from dead reckoning; draw samples only where motions are missing, because turns there are uncertain."""
         rough = self._between(seed, self.drives)
         reckoned = reckon(motions, self.ranges.count)
-        start, frames = guided_start(reckoned, self.ranges, self.anchors, rough)
-        posed = self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, self.extent
-        problem = Problem(*posed, Relative(motions, frames))
-        problem.fixed = np.arange(0) if self.gauge is None else np.array([self.gauge])
-        problem, refined = fit_guided(problem)
+        starts = [guided_start(reckoned, self.ranges, self.anchors, rough)]
+        starts += [] if self.start is None else [self.start]
+        fits = [fit_guided(self._led(motions, *start)) for start in starts]
+        problem, refined, self.other = min(fits, key=lambda one: float(one[0].costs().sum()))
         self.guided = problem
         if self.gauge is not None:
             refined.covariances[self.gauge] = GAUGE**2 * np.eye(problem.dimensions)
@@ -222,31 +227,48 @@ class _Solver:
         refined, sides = best_sides(problem, refined, rng)
         return _Solution(_sampled(problem, refined, sides, rng, sweeps, progress), False, sides=sides, drawn=True)
 
+    def _led(self, motions: Motions, start: Floats, frames: Floats) -> Problem:
+        """Return the problem with motions; without known positions, the point `gauge` stays at the origin."""
+        if self.gauge is not None:
+            turn = frames[self.gauge].T
+            start, frames = (start - start[self.gauge]) @ turn.T, turn @ frames
+        posed = self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, self.extent
+        problem = Problem(*posed, Relative(motions, frames))
+        problem.fixed = np.arange(0) if self.gauge is None else np.array([self.gauge])
+        return problem
+
     def contradictions(self, points: Ints, false: Bools) -> Iterator[str]:
         """Report what motions do not cover, and what they contradict."""
-        if self.guided is None or self.guided.relative is None or self.motions is None:
+        if self.guided is None or self.other is None or self.motions is None:
             return
-        problem, relative = self.guided, self.guided.relative
         led = covered(self.motions, self.drives, self.ranges.count)
         yield from coverage(led, reckon(self.motions, self.ranges.count).parts, self.drives)
-        yield from contradictions(relative, problem.state[problem.points, :-1], points, self.ranges, false)
+        yield from contradictions(self.guided, self.other, points, self.ranges, false)
 
-    def gaps(self, positions: Floats) -> list[tuple[int, int, float]]:
-        """Find stretches of drives with a known point at one end or both, and their lengths in longest ranges.
+    def gaps(self, positions: Floats, points: Ints) -> list[tuple[int | None, int | None, float]]:
+        """Find stretches of drives without hints: the point at each end, and the length in longest ranges.
 
-        A stretch with odometry or turns at all its points is not a gap.
+        An end is None if neither a known position nor motions from one place it. `points` has the user's numbers.
         """
-        hinted = self.led.copy()
+        hinted, led = self.led.copy(), covered(self.motions, self.drives, self.ranges.count)
         if self.turns is not None:
             hinted[self.turns.points] = True
         found = []
         for drive in self.drives:
             known = np.flatnonzero(np.isin(drive, self.anchors.points)).tolist()
             for begin, end in pairwise([0, *known, len(drive) - 1] if known else []):
+                placed = begin in known, end in known
+                while placed[0] and begin < end and led[drive[begin]]:
+                    begin += 1
+                while placed[1] and begin < end and led[drive[end - 1]]:
+                    end -= 1
                 if end - begin > 1 and not hinted[drive[begin + 1 : end]].all():
                     steps = np.diff(positions[drive[begin : end + 1]], axis=0)
                     way = float(np.linalg.norm(steps, axis=1).sum())
-                    found.append((int(drive[begin]), int(drive[end]), way / self.reach))
+                    ends = [
+                        int(points[drive[at]]) if has else None for at, has in zip((begin, end), placed, strict=True)
+                    ]
+                    found.append((ends[0], ends[1], way / self.reach))
         return found
 
     def _between(self, seed: int, drives: list[Ints]) -> Floats:

@@ -122,6 +122,16 @@ class Relative:
             return turn @ rotations(bias[:, 0]), way @ rotations(drift[1:2])[0].T
         return turn @ Rotation.from_rotvec(bias).as_matrix(), way
 
+    def corrected(self, state: Floats, points: Ints) -> Motions:
+        """Return the motions as they count in a state: without drift, and with the estimated noise.
+
+        `points` has the user's numbers of the points.
+        """
+        turn, way = self._expected(state[len(self.frames), :-1])
+        scales = np.repeat(self.scales, [self.k, self.spin])
+        noise = self.motions.covariance * scales[:, None] * scales / self.true[:, None, None]
+        return Motions(points[self.motions.i], points[self.motions.j], way, turn, noise)
+
     def _additive(self, state: Floats) -> Floats:
         """Return (n, spin, spin): small rotations of a pose by small changes of its orientation in the state."""
         if self.k == 2:

@@ -11,6 +11,7 @@ from mappable.recovery.hints import Anchors, Odometry
 
 FLAT = 1e-6  # known positions lie on a line, or plane, if they deviate by less than this share of their extent
 LIKELY = 0.05  # probability of the other side above which a sentence reports it
+SCALE = "The scale of the map is as good as odometry and ranges."
 LISTED = 8  # a sentence names at most this many points
 LONG = 12.0  # times the longest range: on longer paths between known positions, short ranges do not decide the turns
 LONG_END = 2.0  # times the longest range: the same for paths beyond the last known position
@@ -20,7 +21,7 @@ def unplaced(held: Bools, gauge: int) -> Iterator[str]:
     """Report what a map without known positions does not determine; it begins at the point `gauge`."""
     yield (
         f"No position is known: point {gauge} is at the origin, its direction is the x axis, and covariances are"
-        " relative to it. The scale of the map is as good as odometry and ranges."
+        f" relative to it. {SCALE}"
     )
     if not held.all():
         yield f"{(~held).sum():,} of {len(held):,} points are not connected to point {gauge} and have no coordinates."
@@ -82,24 +83,22 @@ def undecided_folds(points: Ints, folds: Sequence[Fold]) -> Iterator[str]:
         )
 
 
-def long_ways(known: Ints, ways: Sequence[tuple[int, int, float]]) -> Iterator[str]:
+def long_ways(ways: Sequence[tuple[int | None, int | None, float]], *, covered: bool) -> Iterator[str]:
     """Report long paths with at least one known end, because short ranges do not decide their turns.
 
-    A path is (begin, end, length in longest ranges).
+    A path is (begin, end, length in longest ranges); an end that is not known is None. Covariances of paths between
+    two known ends may be `covered`: they hold for other guesses, too.
     """
+    only = "Covariances are valid only if the guess is right."
     for begin, end, length in ways:
-        ends = [point for point in (begin, end) if point in known]
-        if len(ends) == 2 and length > LONG:
+        if begin is not None and end is not None and length > LONG:
             yield (
-                f"The path between the known points {begin} and {end} is long: turns there are a guess. Covariances"
-                " are valid only if the guess is right."
+                f"The path between the points {begin} and {end} is long: turns there are a guess."
+                f" {'The covariances cover other guesses.' if covered else only}"
             )
-        if len(ends) == 1 and length > LONG_END:
-            beyond = "before" if ends[0] == end else "after"
-            yield (
-                f"The path {beyond} the known point {ends[0]} does not reach another known point: turns there are a"
-                " guess. Covariances are valid only if the guess is right."
-            )
+        if (begin is None) != (end is None) and length > LONG_END:
+            where = f"before the point {end}" if begin is None else f"after the point {begin}"
+            yield f"The path {where} does not reach another known point: turns there are a guess. {only}"
 
 
 def doubts(false: Bools, *, weak: bool, erratic: bool) -> Iterator[str]:
