@@ -10,8 +10,19 @@ from mappable.arrays import Floats
 IGNORED = 0.05  # share of positions with the largest errors that the fit ignores
 
 
+def erring(off: Floats, *covariances: Floats) -> tuple[Floats, ...]:
+    """Errors (n, k) and covariances (n, k, k) along the axes in which positions err at all.
+
+    Along the others, such as y of a route on one line, no error is possible. A fit would take that for high accuracy.
+    """
+    some = off.any(axis=0)
+    some |= not some.any()
+    return off[:, some], *(one[:, some][:, :, some] for one in covariances)
+
+
 def fit_deviations(spread: Floats, off: Floats) -> tuple[float, float]:
     """Factor and deviation that fit errors `off` (n, k): covariance = factor x `spread` + deviation² x identity."""
+    off, spread = erring(off, spread)
     k = off.shape[1]
     length = np.linalg.norm(off, axis=1)
     kept = length <= np.quantile(length, 1 - IGNORED)

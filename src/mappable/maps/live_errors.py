@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from mappable.arrays import Floats
+from mappable.maps.deviations import erring
 from mappable.maps.drive_model import FARTHEST_CONTRAST, LiveErrors
 
 PRIOR_IMAGES = 10.0  # weight of the prior that the covariance of a place is right, factor 1
@@ -40,11 +41,12 @@ def fit_live(drives: Sequence[TrackedErrors], radius: float) -> LiveErrors | Non
     )
     if len(off) < FEWEST:
         return None
+    off, spread = erring(off, spread)
     usual, k = float(np.median(contrast)), off.shape[1]
     below = np.clip(usual - contrast, -FARTHEST_CONTRAST, FARTHEST_CONTRAST)
     values, axes = np.linalg.eigh(spread)
     along = np.square(np.einsum("nij,ni->nj", axes, off))
-    start = float(np.log(np.median(along) + 1e-12))
+    start = float(np.log(along.mean() + 1e-12))
 
     def cost(parameters: Floats) -> float:
         factor, level, slope = parameters
@@ -67,7 +69,7 @@ def carried_factor(drives: Sequence[TrackedErrors]) -> float:
     off, covariance = (np.concatenate([getattr(one, name) for one in drives]) for name in ("off", "covariance"))
     if len(off) < FEWEST:
         return 1.0
-    return float(np.clip(_scale(off, covariance), LEAST_FACTOR, LARGEST_FACTOR))
+    return float(np.clip(_scale(*erring(off, covariance)), LEAST_FACTOR, LARGEST_FACTOR))
 
 
 def _scale(off: Floats, covariance: Floats) -> float:
