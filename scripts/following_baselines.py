@@ -7,7 +7,7 @@ from scipy.stats import chi2
 
 from mappable.arrays import Bools, Floats, Floats32, evenly
 from mappable.features.descriptors import Described
-from mappable.maps.deviations import erring
+from mappable.maps.deviations import erring_axes
 from mappable.maps.locate import Locator
 from mappable.maps.sequence import locate_sequence
 from mappable.maps.store import squared_between
@@ -101,7 +101,8 @@ def judge(found: Found, truth: Floats, yaw: Floats, starts: Bools, within: tuple
         "first": [int(one) for one in first],
     }
     if "covariance" in found and right.any():
-        own, covariance = erring(off, found["covariance"])
+        some = erring_axes(off)
+        own, covariance = off[:, some], found["covariance"][:, *np.ix_(some, some)]
         squared = np.einsum("ni,nij,nj->n", own, np.linalg.inv(covariance), own)[right]
         facts |= {
             "nees": float(squared.mean() / own.shape[1]),
