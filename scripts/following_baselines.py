@@ -3,14 +3,16 @@
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from mappable.arrays import Bools, Floats, Floats32, evenly
 from mappable.features.descriptors import Described
+from mappable.maps.deviations import erring_axes
 from mappable.maps.locate import Locator
 from mappable.maps.sequence import locate_sequence
 from mappable.maps.store import squared_between
 
-ELLIPSE = 5.991  # 95 % quantile of chi squared with two degrees of freedom
+ELLIPSE = 0.95  # probability that an ellipse should hold the true position
 SOON = 10  # images within which a camera should be found again
 MATCHED = 10  # images that are matched together, as SeqSLAM does
 SPEEDS = (0.5, 0.75, 1.0, 1.33, 2.0)  # of the query relative to the map, that are tried
@@ -99,10 +101,12 @@ def judge(found: Found, truth: Floats, yaw: Floats, starts: Bools, within: tuple
         "first": [int(one) for one in first],
     }
     if "covariance" in found and right.any():
-        squared = np.einsum("ni,nij,nj->n", off, np.linalg.inv(found["covariance"]), off)[right]
+        some = erring_axes(off)
+        own, covariance = off[:, some], found["covariance"][:, *np.ix_(some, some)]
+        squared = np.einsum("ni,nij,nj->n", own, np.linalg.inv(covariance), own)[right]
         facts |= {
-            "nees": float(squared.mean() / off.shape[1]),
-            "held": int((squared < ELLIPSE).sum()),
+            "nees": float(squared.mean() / own.shape[1]),
+            "held": int((squared < chi2.ppf(ELLIPSE, own.shape[1])).sum()),
             "judged": len(squared),
         }
         facts["milliseconds"] = found["milliseconds"]

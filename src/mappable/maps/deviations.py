@@ -5,13 +5,24 @@ from math import log
 import numpy as np
 from scipy.optimize import minimize
 
-from mappable.arrays import Floats
+from mappable.arrays import Floats, Ints
 
 IGNORED = 0.05  # share of positions with the largest errors that the fit ignores
 
 
+def erring_axes(off: Floats) -> Ints:
+    """The axes in which positions err at all, by errors (n, k).
+
+    Along the others, such as y of a route on one line, no error is possible. A fit would take that for high accuracy.
+    """
+    some = np.flatnonzero(off.any(axis=0))
+    return some if len(some) else np.arange(off.shape[1])
+
+
 def fit_deviations(spread: Floats, off: Floats) -> tuple[float, float]:
     """Factor and deviation that fit errors `off` (n, k): covariance = factor x `spread` + deviation² x identity."""
+    some = erring_axes(off)
+    off, spread = off[:, some], spread[:, *np.ix_(some, some)]
     k = off.shape[1]
     length = np.linalg.norm(off, axis=1)
     kept = length <= np.quantile(length, 1 - IGNORED)

@@ -142,7 +142,7 @@ def with_errors(model: DriveModel, queries: Queries, drives: Sequence[Ints]) -> 
     live = fit_live(queries.tracked(model, drives, carried=False), model.radius)
     if live is None:
         return model
-    carried = carried_factor(queries.tracked(replace(model, live=live), drives, carried=True))
+    carried = carried_factor(queries.tracked(replace(model, live=live), drives, carried=True), model.radius)
     return replace(model, live=replace(live, carried=carried))
 
 

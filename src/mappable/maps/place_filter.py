@@ -144,6 +144,10 @@ class PlaceFilter:
         self._whole: dict[int, Floats32] = {}
         self._sums: dict[int, Floats] = {}
 
+    def breaks(self, squared: float) -> bool:
+        """Whether a step to any place explains this `squared` feature distance at least as well as a usual step."""
+        return bool(self.jump[self._level(squared)] >= JUMP)
+
     def information(self, squared: Floats) -> Floats:
         """How many nats steps with squared feature distances (n,) tell about the next place (n,); 0 is nothing."""
         kernels = self.kernels[[self._level(one) for one in squared.tolist()]]

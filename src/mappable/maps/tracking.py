@@ -39,7 +39,6 @@ MEMORY = 300.0  # weight of images that count for the resemblance of landmarks; 
 LIVE_SURE, CERTAIN = 0.6, 3
 ALIKE = -0.4  # if the last images look like the map: least median of their log odds,
 MOVED, TOO_FAR = 0.3, 3.0  # if positions moved by this share of the way that images or odometry tell,
-CONTINUED = 0.75  # an image shows no break if squared feature distances have done at most this share of their growth
 MOST_JUMPS = 0  # and if they jumped at most this often among the last images
 ODOMETRY_ERROR = 0.05  # usual error of odometry, as a share of the way
 # A map with more landmarks is searched around the likeliest landmarks, if these have this probability together.
@@ -140,20 +139,22 @@ class Tracker:
         squared, parent = (0.0, None) if apart or not self.seen else self._tie(descriptor)
         pose, variance = self._carried(moved)
         sight = self._sight(looks, squared, parent is None)
+        broken = True
         if parent is None:
             belief = self._filter(None).start(sight)
             self.trail.clear()
             self.path.clear()
-            self.masses.clear()
         else:
             motion = None if moved is None else self._since(parent, pose, variance, squared)
-            belief = self._filter(self.usual).update(parent.belief, sight, squared, motion)
+            places = self._filter(self.usual)
+            belief, broken = places.update(parent.belief, sight, squared, motion), places.breaks(squared)
         belief = belief if check is None else check(belief)
         self.seen.append(Seen(descriptor, belief, pose, variance))
         self.images += 1
-        if parent is None or squared > self.model.steps.growth(CONTINUED):
+        if broken:
             self.unbroken = 0
             self.starts.clear()
+            self.masses.clear()
         self.unbroken += 1
         return self._tracked(looks, belief, moved is not None)
 
@@ -301,7 +302,7 @@ class Tracker:
         step = self.usual or self.layout.spacing
         self.trail.append(Trace(own, covariance, heading, last.pose, last.variance))
         position, covariance, heading, since = self._smoothed(step, carried)
-        self.starts.append(since == 1 and self.unbroken > 1 and self.masses[-1] >= LIVE_SURE)
+        self.starts.append(since == 1 and self._certain)
         self.path.append(position)
         self.masses.append(float(mass_around([belief], at, position[None], model.radius)[0]))
         return Tracked(
@@ -316,6 +317,11 @@ class Tracker:
             doubt=self._doubt(float(found.away[0]), self._moved(step, carried, since)),
         )
 
+    @property
+    def _certain(self) -> bool:
+        """Whether the place was certain for the last images, none of which broke the path."""
+        return len(self.masses) == CERTAIN and min(self.masses) >= LIVE_SURE
+
     def _doubt(self, away: float, moved: float) -> str:
         """Why not to trust the last position, which `moved` this share of what images or odometry tell."""
         if away >= 0.5:
@@ -325,7 +331,7 @@ class Tracker:
             return "the last images look unlike the map"
         if self.masses[-1] < LIVE_SURE:
             return f"the place has probability {self.masses[-1]:.2f}, expected at least {LIVE_SURE:.2f}"
-        if len(self.masses) < CERTAIN or min(self.masses) < LIVE_SURE:
+        if not self._certain:
             return f"the place has been certain for fewer than {CERTAIN} images"
         if sum(self.starts) > MOST_JUMPS:
             return f"the position jumped {sum(self.starts)} times lately"
