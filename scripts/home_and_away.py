@@ -94,10 +94,8 @@ class Candidate:
         return Row(self.name if self.name == OFF_THE_SHELF else self.name + OURS, self.name, own)
 
 
-def _paper(loss: str, rate: float, iterations: int | None = None, **others: Any) -> Candidate:
-    steps = {} if iterations is None else {"iterations": iterations}
-    name = f"paper {loss} {rate:g}" + (f" {iterations}" if iterations else "")
-    return Candidate(name, {"loss": loss, "learning_rate": rate, **steps}, True, **others)
+def _paper(loss: str, rate: float, **others: Any) -> Candidate:
+    return Candidate(f"paper {loss} {rate:g}", {"loss": loss, "learning_rate": rate}, True, **others)
 
 
 SEEDS = (0, 1, 2)
@@ -116,11 +114,11 @@ LAPTOP_RESNET = {**LAPTOP, **RESNET, **DISTIL}
 ALL = (*REAL, *WORLDS)
 
 
-def _far(loss: str, radius: int | None, scale: float | str = 2) -> Candidate:
-    """One of the paper's losses with a larger positive radius; `scale` is F²."""
+def _far(loss: str, radius: int | None) -> Candidate:
+    """One of the paper's losses with a larger positive radius."""
     radii = {} if radius is None else {"positive_radius": radius, "negative_radius": 2 * radius}
-    name = f"paper {loss}" + (f", radius {radius}" if radius else "") + (", F² measured" if scale == "measure" else "")
-    return Candidate(name, {"loss": loss, "learning_rate": 3e-5, "feature_scale_squared": scale, **radii}, True, TWO)
+    name = f"paper {loss}" + (f", radius {radius}" if radius else "")
+    return Candidate(name, {"loss": loss, "learning_rate": 3e-5, **radii}, True, TWO)
 
 
 def _laptop(name: str, **changes: Any) -> Candidate:
@@ -164,12 +162,7 @@ STUDIES: Mapping[str, Sequence[Candidate]] = {
     ),
     # How far metres reach. A larger positive radius changes what counts as found: only correlations compare.
     "choose-reach": (
-        *(_far(loss, radius) for radius in (None, 50, 100) for loss in ("lazy-quadruplet", "lazy-quadruplet+distance")),
-        _far("lazy-quadruplet+distance", None, "measure"),
-        _far("lazy-quadruplet+distance", 50, "measure"),
-        _far("distance", 100),
-        Candidate("resnet last", LAST, sets=TWO),
-        Candidate("resnet last, radius 50", {**LAST, "positive_radius": 50, "negative_radius": 100}, sets=TWO),
+        *(_far(loss, radius) for radius in (None, 50) for loss in ("lazy-quadruplet", "lazy-quadruplet+distance")),
     ),
     "test": (
         replace(SHELF, seeds=SEEDS, sets=ALL),
@@ -267,7 +260,9 @@ OWN_SETTINGS = {
 }
 
 
-def _models(home: str, candidates: Sequence[Candidate], iterations: int | None) -> list[PlannedModel]:
+def _models(
+    home: str, candidates: Sequence[Candidate], iterations: int | None, seeds: Sequence[int]
+) -> list[PlannedModel]:
     named = _own(home) if home in OWN_SETTINGS else find_set(home)
     found = []
     for one in candidates:
@@ -275,7 +270,7 @@ def _models(home: str, candidates: Sequence[Candidate], iterations: int | None) 
             before = [*OWN_SETTINGS.get(home, ())]
             if iterations and "iterations" not in one.changes:
                 before.append(f"iterations={iterations}")
-            found += plan(named, [one.row(home)], one.seeds, [*before, "monitor_queries=0"])
+            found += plan(named, [one.row(home)], [seed for seed in one.seeds if seed in seeds], [*before, "monitor_queries=0"])
     return found
 
 
@@ -317,7 +312,7 @@ def run(given: argparse.Namespace) -> None:
     if given.workers > 1:
         command = [sys.executable, __file__, "run", str(given.work), given.study, "--device", given.device]
         command += ["--until", str(until), "--workers", "1"]
-        for option in ("iterations", "only", "sets"):
+        for option in ("iterations", "only", "sets", "seeds"):
             values = getattr(given, option) or []
             command += [f"--{option}", *map(str, values)] if values else []
         environment = {**os.environ, "OMP_NUM_THREADS": "2"}
@@ -331,7 +326,8 @@ def run(given: argparse.Namespace) -> None:
     candidates = [one for one in STUDIES[given.study] if not given.only or one.name in given.only]
     homes = list(dict.fromkeys(home for one in candidates for home in one.sets))
     homes = [home for home in homes if not given.sets or home in given.sets]
-    planned = {home: _models(home, candidates, (given.iterations or [None])[0]) for home in homes}
+    steps = (given.iterations or [None])[0]
+    planned = {home: _models(home, candidates, steps, given.seeds) for home in homes}
     studies = {home: _study(given.work, given.study, home, given.device, planned[home]) for home in homes}
     # In the order of the candidates, so that a deadline cuts the last ones.
     order = {row: number for number, row in enumerate(one.name for one in candidates)}
@@ -453,9 +449,10 @@ def main() -> None:
     one.add_argument("--workers", type=int, default=1)
     one.add_argument("--minutes", type=float, default=1e6)
     one.add_argument("--until", type=float)
-    one.add_argument("--iterations", type=int, nargs=1, help="steps of every candidate that does not say")
+    one.add_argument("--iterations", type=int, nargs=1, help="steps of every candidate that gives none")
     one.add_argument("--only", nargs="+", help="names of candidates")
     one.add_argument("--sets", nargs="+", help="names of homes")
+    one.add_argument("--seeds", nargs="+", type=int, default=SEEDS, help="seeds of the candidates")
     one.add_argument("--device", default="auto")
     one.set_defaults(do=run)
     one = commands.add_parser("summary")

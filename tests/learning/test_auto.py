@@ -102,6 +102,20 @@ def test_settings_of_the_user_win(tmp_path: Path) -> None:
     assert plan(street(tmp_path), gpu=False, changes={"iterations": 0}).trained is None
 
 
+@pytest.mark.parametrize(
+    ("given", "weights"), [("transformers:model", "pretrained"), ("resnet50_keras", "resnet50-keras")]
+)
+def test_a_backbone_of_the_user_brings_its_own_weights(tmp_path: Path, given: str, weights: str) -> None:
+    named = {"weights": weights} if weights == "resnet50-keras" else {}
+    found = plan(street(tmp_path), gpu=False, changes={"backbone": given, "size": (224, 112), **named})
+    assert found.trained is not None
+    for settings in (found.trained, found.off_the_shelf):
+        assert (settings.backbone, settings.weights, settings.size) == (given, weights, (224, 112))
+    values = {one.name: one.value for one in found.reasons}
+    assert (values["backbone"], values["size"]) == (given, "224x112")
+    assert values.get("weights") == named.get("weights")
+
+
 def test_one_position_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="all images have the same position; check the columns"):
         plan(street(tmp_path, x=np.zeros(200)), gpu=False)

@@ -86,22 +86,20 @@ def plan(
         raise BadInputError("all images have the same position; check the columns of the positions, then convert again")
     radii, reasons = _radii(seen)
     base, network = _base("gpu" if gpu else "cpu"), {}
-    if not is_at_hand(base["weights"]):
+    shelf, why = _base("off-the-shelf"), "the best of our study; its weights can be fetched"
+    if "backbone" in changes and "weights" not in changes:
+        del base["weights"], shelf["weights"]  # they belong to another backbone
+    elif not is_at_hand(base["weights"]):
         # On a GPU, VGG-16 is better if all layers learn (docs/results.md, "Fourth study").
-        network = {"weights": OTHER_WEIGHTS}
+        network, why = {"weights": OTHER_WEIGHTS}, "npm, which fetches ResNet-50, is missing"
         base |= network | ({"trainable": "all", "light": 0.3} if gpu else {})
-    size, size_reason = _size(places, str(_base("off-the-shelf")["size"]))
+    size, size_reason = _size(places, str(shelf["size"]))
     common = radii | {"size": size} | network
-    shelf = _base("off-the-shelf") | common
+    shelf |= common
     if len(rows) <= int(shelf.get("dimensions") or 0):
         shelf["dimensions"] = None
     shelf["landmarks"] = base["landmarks"] = landmarks = _landmarks(seen)
-    at_hand = (
-        "the best of our study; its weights can be fetched"
-        if not network
-        else "npm, which fetches ResNet-50, is missing"
-    )
-    reasons.append(Reason("weights", base["weights"], at_hand))
+    reasons += [Reason("weights", base["weights"], why)] if "weights" in base else []
     reasons += [size_reason, Reason("landmarks", f"{landmarks:,}", "one per half positive radius, in every visit")]
     off_the_shelf = load_settings(overrides=shelf | _without(changes, "iterations", "trainable", "epochs"))
     cannot = _cannot(seen) or ("iterations is 0" if changes.get("iterations") == 0 else "")
@@ -119,7 +117,7 @@ def plan(
         reasons.append(
             Reason("dimensions", dimensions, f"{len(rows):,} images give at most {len(rows) - 1:,} components")
         )
-        return Plan(off_the_shelf, None, np.empty(0, dtype=np.int64), tuple(reasons), cannot)
+        return Plan(off_the_shelf, None, np.empty(0, dtype=np.int64), _with_given(reasons, changes), cannot)
     if base["trainable"] == "all":
         reasons.append(Reason("light", value_text(base.get("light", 0)), "the light changes between visits"))
     reasons.append(Reason("trainable", base["trainable"], TRAINABLE[base["trainable"]]))
@@ -127,7 +125,7 @@ def plan(
     trained = load_settings(overrides=chosen | dict(changes))
     if len(places.calibration()):
         held_out = np.empty(0, dtype=np.int64)  # the calibration images judge
-    return Plan(off_the_shelf, trained, held_out, tuple(reasons))
+    return Plan(off_the_shelf, trained, held_out, _with_given(reasons, changes))
 
 
 def training_places(places: Places, held_out: Ints, settings: Settings) -> Places:
@@ -152,6 +150,12 @@ def choose_size(places: Places) -> Size:
 def _base(name: str) -> dict[str, Any]:
     text = (PRESETS / "auto" / f"{name}.yaml").read_text("utf-8")
     return {key: given.value for key, given in read_yaml(text, f"auto/{name}.yaml").items()}
+
+
+def _with_given(reasons: list[Reason], changes: Mapping[str, Any]) -> tuple[Reason, ...]:
+    """The reasons, but for settings that the user gives."""
+    given = [Reason(name, value_text(value), "as given") for name, value in changes.items()]
+    return (*(one for one in reasons if one.name not in changes), *given)
 
 
 def _without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -114,6 +114,9 @@ class ForeignEncoder:
         if not isinstance(output, Tensor):
             remedy = "name one with the key `output` of a description"
             raise BadInputError(f"{self.name}: returns {type(output).__name__}, expected a tensor (n, D); {remedy}")
+        if output.layout != torch.strided or output.is_complex() or output.is_meta:
+            kind = f"{output.layout} {output.dtype} on {output.device}".replace("torch.", "")
+            raise BadInputError(f"{self.name}: returns a tensor ({kind}), expected a dense one of real numbers")
         shape = tuple(output.shape)
         if all(length == 1 for length in shape[2:]):
             output = output.flatten(1) if len(shape) > 1 else output

@@ -68,7 +68,10 @@ def open_described(
     require_consent(source, description.arguments, trust=trust_code)
     folder = source.folder or _downloaded(source)
     name, chosen = f"{PREFIX}{source.text}", find_device(device)
-    model = _load(folder, source.entry, description.arguments, name).to(chosen).eval().requires_grad_(False)
+    model = _load(folder, source.entry, description.arguments, name)
+    with _foreign_errors(name, f"cannot be used on {chosen}"):
+        model = model.to(chosen).eval().requires_grad_(False)
+        weights = _digest_of(model)
 
     def network(images: Tensor) -> Any:
         with _foreign_errors(name, "fails on images"):
@@ -87,7 +90,7 @@ def open_described(
         title=name,
         entry=source.entry,
         code=source.code,
-        weights=_digest_of(model),
+        weights=weights,
         weight_bytes=sum(tensor.nbytes for tensor in [*model.parameters(), *model.buffers()]),
         copy=copy,
         device=chosen,
