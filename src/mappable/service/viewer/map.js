@@ -246,7 +246,7 @@ function locatedNow({ study, map, found: evaluated }, n, found) {
   const { queries } = study;
   const off = Math.hypot(found.coordinates[0] - queries.x[n], found.coordinates[1] - queries.y[n]);
   return [
-    element("h3", {}, "Located now by the served map"),
+    element("h2", { className: "sub" }, "Located now by the served map"),
     verdict(found),
     facts([
       ["position", found.coordinates.map((one) => number(one)).join(", ")],
