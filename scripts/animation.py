@@ -30,7 +30,7 @@ WIDTH, HEIGHT, DPI = 7.4, 3.5, 100  # inches, and pixels per inch
 MILLISECONDS, PAUSE = 260, 2200  # per frame, and of the last frame
 QUALITY = 55  # of the WebP file
 HELD = 5.991  # squared deviations within which 95 % of a normal distribution in two dimensions lie
-AREA = 700.0  # of a place with probability 1, in squares of a point
+AREA, POWER = 650.0, 0.65  # of a place with probability 1, in squares of a point; small ones stay visible
 NAMES = {"lost": "lost", "several places": "one of several places", "tracking": "found", "off the map": "off the map"}
 
 
@@ -99,7 +99,7 @@ def draw(
         one = estimates[step]
         shown.set_data(np.asarray(Image.open(places.files[rows[step]]).convert("RGB")))
         cloud.set_offsets(clouds[step][:, :2])
-        cloud.set_sizes(AREA * clouds[step][:, 2])
+        cloud.set_sizes(AREA * clouds[step][:, 2] ** POWER)
         truth.set_data(*places.positions[rows[step], :2, None])
         if step == 0:
             trail.clear()
