@@ -3,7 +3,7 @@
     make demo
     python scripts/animation.py demo docs/follow.webp
 
-The camera starts anywhere on a night drive, and is carried elsewhere on the way. Each frame shows its image, the places
+The camera starts somewhere on a test drive, and is carried elsewhere on the way. Each frame shows its image, the places
 where it may be, and its pose with the 95 % ellipse as soon as the pose is trusted. Writes an animated WebP and prints
 how often the ellipse holds the true position. Describing the images takes a minute on two cores.
 """
@@ -24,13 +24,13 @@ from mappable.places.files import load_places
 from mappable.places.table import Places
 from mappable.plotting import BLACK, BLUE, GREEN, PINK, new_figure
 
-DRIVE = "test-night"
-STRETCHES = ((20, 44), (92, 114))  # images of the drive: where it starts, and where it is carried to
+DRIVE = "test-overcast"
+STRETCHES = ((28, 48), (70, 92))  # 126ths of the drive: where it starts, and where it is carried to; chosen by looking
 WIDTH, HEIGHT, DPI = 7.4, 3.5, 100  # inches, and pixels per inch
 MILLISECONDS, PAUSE = 260, 2200  # per frame, and of the last frame
 QUALITY = 55  # of the WebP file
 HELD = 5.991  # squared deviations within which 95 % of a normal distribution in two dimensions lie
-SIZES = (14.0, 420.0)  # area of a place with probability 0, and what probability 1 adds
+AREA, POWER = 650.0, 0.65  # of a place with probability 1, in squares of a point; small ones stay visible
 NAMES = {"lost": "lost", "several places": "one of several places", "tracking": "found", "off the map": "off the map"}
 
 
@@ -82,7 +82,8 @@ def draw(
     chart.tick_params(labelsize=8)
     chart.scatter(*landmarks[:, :2].T, 9, "#c9cdd2", marker="s", label="landmark")
     shown = photo.imshow(np.asarray(Image.open(places.files[rows[0]]).convert("RGB")))
-    cloud = chart.scatter([], [], [], PINK, alpha=0.45, linewidths=0, label="may be here", zorder=3)
+    cloud = chart.scatter([], [], [], PINK, alpha=0.6, linewidths=0, zorder=3)
+    chart.plot([], [], "o", color=PINK, alpha=0.6, label="may be here")
     (truth,) = chart.plot([], [], "o", mfc="none", mec=BLACK, ms=11, label="true position", zorder=5)
     (path,) = chart.plot([], [], "-", color=BLUE, lw=2, label="trusted path", zorder=4)
     (ellipse,) = chart.plot([], [], "-", color=GREEN, lw=1.8, label="pose, 95 %", zorder=6)
@@ -98,7 +99,7 @@ def draw(
         one = estimates[step]
         shown.set_data(np.asarray(Image.open(places.files[rows[step]]).convert("RGB")))
         cloud.set_offsets(clouds[step][:, :2])
-        cloud.set_sizes(SIZES[0] + SIZES[1] * np.sqrt(clouds[step][:, 2]))
+        cloud.set_sizes(AREA * clouds[step][:, 2] ** POWER)
         truth.set_data(*places.positions[rows[step], :2, None])
         if step == 0:
             trail.clear()

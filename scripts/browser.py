@@ -1,4 +1,4 @@
-"""Chromium without a window, for the tests of the web page and for its pictures."""
+"""Chromium without a window: opens the web page in tests, and takes its pictures."""
 
 import base64
 import itertools

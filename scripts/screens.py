@@ -26,7 +26,8 @@ from mappable.places.table import Places
 
 WIDTHS, THEMES = (1280, 768, 360), ("light", "dark")
 VIEWS = ("map", "drop", "live", "matrices", "trajectory", "calibration")
-DRIVE, SHOWN, FOLLOWED = "test-night", 0.42, 12  # the drive of the pictures, a place along it, and images of a session
+DRIVE, FOLLOWED = "test-night", 12  # the drive of the pictures, and images of a session
+SHOWN, DROPPED = 0.42, 0.36  # shares of the drive: an image that is not trusted, and one that is
 TALLEST = 1500  # pixels of a page in a sheet; more is cut off
 SCALE, GAP, QUALITY = 0.4, 16, 60  # of a sheet
 COLORS = 200  # of viewer.png
@@ -66,7 +67,7 @@ def main() -> None:
 
 def prepare(browser: Browser, view: str, address: str, drive: Places) -> None:
     """Bring a view into the state of its picture."""
-    at = int(SHOWN * len(drive))
+    at = int((DROPPED if view == "drop" else SHOWN) * len(drive))
     if view == "map":
         browser.run(f"document.querySelector('#drive').value = {DRIVE!r}")
         browser.run("document.querySelector('#drive').dispatchEvent(new Event('change'))")

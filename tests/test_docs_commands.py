@@ -320,8 +320,9 @@ def town(folder: Path, splits: Iterable[str] = DRIVES, prefix: str = "", **colum
         "sequence": [f"{split}-overcast" for split, _, _ in rows],
         "condition": "overcast",
         "split": [split for split, _, _ in rows],
+        "frames": Frame("wall"),
     }
-    places = Places(**(known | columns), frames=Frame("wall"), root=folder)
+    places = Places(**(known | columns), root=folder)
     save_places(places, folder / "places.parquet")
     return places
 
@@ -455,11 +456,21 @@ def nordland(folder: Path) -> None:
     (folder / "places.csv").write_text("\n".join(lines))
 
 
+def tiles(folder: Path) -> None:
+    (folder / "17/65078").mkdir(parents=True)
+    wall().resize((256, 256)).save(folder / "17/65078/43505.png")
+
+
 Maker = Callable[[Workshop, Path], object]
 MAKERS: dict[str, Maker] = {
     "town": lambda shop, path: town(path),
     "model": lambda shop, path: shop.run("train town model --preset street-laptop"),
     "map": lambda shop, path: shop.run("map build town map --encoder model"),
+    "city": lambda shop, path: town(
+        path, frames=Frame("oxford", crs="EPSG:32630", origin=(620_000.0, 5_734_000.0, 0.0))
+    ),
+    "city_map": lambda shop, path: shop.run("map build city city_map --encoder model"),
+    "tiles": lambda shop, path: tiles(path),
     "encoder.onnx": lambda shop, path: shop.run("export model encoder.onnx"),
     "new_wing": lambda shop, path: town(path, ["test"], "new-", split="train"),
     "another_wing": lambda shop, path: town(path, ["calibration"], "another-", split="train"),

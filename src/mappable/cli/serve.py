@@ -53,8 +53,8 @@ def serve(
     tiles: Annotated[
         str | None,
         typer.Option(
-            help="Show map tiles below the plots of the page: a folder of files Z/X/Y.png, or an address with {z}, {x} "
-            "and {y}, which browsers then ask (default: none). Needs a georeferenced map.",
+            help="Show map tiles below the plots of the page: a folder of files Z/X/Y.png, or an address (default: "
+            "none). An address has z, x and y in braces, and browsers ask it. Needs a georeferenced map.",
             metavar="URL",
         ),
     ] = None,

@@ -78,7 +78,7 @@ export function calibrationView(world) {
     const note = known.note && ` (${known.note})`;
     return (
       `How far an image may be from its nearest landmark, by how different they look: measured on ` +
-      `${known.images.toLocaleString("en")} images, of which the map trusts ${percent(100 * known.confident)}${note}.`
+      `${known.images.toLocaleString("en")} images; the map trusts ${percent(100 * known.confident)} of them${note}.`
     );
   }
 

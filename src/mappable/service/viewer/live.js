@@ -105,7 +105,8 @@ export function liveView(world) {
 
 function example(id) {
   const address = new URL(`sessions/${encodeURIComponent(id)}/update?time=0`, location.href.split("#")[0]);
-  return `curl --data-binary @0.jpg -H 'Content-Type: image/jpeg' '${address}'`;
+  const token = sessionStorage.getItem("token") ? ` -H "Authorization: Bearer $TOKEN"` : "";
+  return `curl --data-binary @0.jpg -H 'Content-Type: image/jpeg'${token} '${address}'`;
 }
 
 function poseTraces({ position: [x, y], covariance: [[a, b], [, d]], heading }) {

@@ -181,7 +181,7 @@ function queryTraces({ study, found }, rows) {
   return kinds.map(([name, shade, symbol, holds]) => {
     const some = rows.filter((n) => holds(found.error[n]));
     const places = { x: some.map((n) => study.queries.x[n]), y: some.map((n) => study.queries.y[n]) };
-    return dots(places, { color: color(shade, 0.85), symbol, size: 7 }, `${name} (${some.length})`, {
+    return dots(places, { color: color(shade, 0.85), symbol, size: 7 }, `${name}: ${some.length}`, {
       customdata: some.map((n) => ["query", n, study.queries.id[n], found.error[n]]),
       hovertemplate: `%{customdata[2]}<br>error %{customdata[3]:.1f} ${unit}<extra></extra>`,
     });
@@ -246,7 +246,7 @@ function locatedNow({ study, map, found: evaluated }, n, found) {
   const { queries } = study;
   const off = Math.hypot(found.coordinates[0] - queries.x[n], found.coordinates[1] - queries.y[n]);
   return [
-    element("h3", {}, "Located now by the served map"),
+    element("h2", { className: "sub" }, "Located now by the served map"),
     verdict(found),
     facts([
       ["position", found.coordinates.map((one) => number(one)).join(", ")],

@@ -85,7 +85,7 @@ export function candidates(found, shown = found.landmark) {
   return element(
     "div",
     {},
-    element("h3", {}, "Other candidates"),
+    element("h2", { className: "sub" }, "Other candidates"),
     element(
       "div",
       { className: "candidates" },

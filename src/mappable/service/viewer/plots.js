@@ -37,6 +37,7 @@ export async function draw(element, make) {
     displayModeBar: map && (touch.matches || "hover"),
     modeBarButtons: [["zoomIn2d", "zoomOut2d", "pan2d", "resetScale2d"]],
   });
+  for (const svg of element.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the text beside the plot says it
   if (map && ground.tiles && !canvases.has(element)) addTiles(element);
 }
 
@@ -141,8 +142,8 @@ function base() {
       y: 1.02,
       yanchor: "bottom",
       x: 0,
-      font: { size: narrow ? 11 : 12 },
-      entrywidth: narrow ? 92 : 0, // gives two columns
+      font: { size: narrow ? 10.5 : 12 },
+      entrywidth: narrow ? 84 : 0, // gives two columns
     },
     modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)", color: color("soft"), activecolor: color("accent") },
     hoverlabel: { bgcolor: color("card"), bordercolor: color("line"), font: { color: color("text") } },
