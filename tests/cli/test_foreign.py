@@ -25,18 +25,6 @@ Run = Callable[..., Result]
 RADII = ("--positive-radius", "5", "--negative-radius", "15", "--protocols", "table1,localization")
 
 
-@pytest.fixture(scope="module")
-def short_wall(wall: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wall with every other image of the drives in rain and fog: 80 places to calibrate, and 60 to test."""
-    folder, places = tmp_path_factory.mktemp("short-walls") / "wall", load_places(wall)
-    kept = places[(places.sequence == "sun") | (np.arange(len(places)) % 2 == 0)]
-    for path in kept.path:
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(wall / path, folder / path)
-    save_places(kept.replace(root=folder), folder / "places.parquet")
-    return folder
-
-
 def succeeded(result: Result) -> Result:
     assert result.exit_code == 0, (result.output, result.exception)
     return result
@@ -84,37 +72,35 @@ def foreign_round(mappable: Run, wall: Path, folder: Path, encoder: object) -> N
         refused(mappable("export", source, folder / "out.onnx"), "is a foreign encoder; export writes only")
 
 
-def test_an_onnx_file_of_others(
-    mappable: Run, short_wall: Path, foreign_onnx: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_an_onnx_file_of_others(mappable: Run, wall: Path, foreign_onnx: Callable[..., Path], tmp_path: Path) -> None:
     file = foreign_onnx("apart", batch=1, save_as_external_data=True, location="apart.onnx.data", size_threshold=0)
-    foreign_round(mappable, short_wall, tmp_path, file)
+    foreign_round(mappable, wall, tmp_path, file)
     file.with_suffix(".yaml").write_text(file.with_suffix(".yaml").read_text().replace("RGB", "BGR"))
-    refused(mappable("locate", tmp_path / "map", short_wall / "fog", "--encoder", file), "but the map needs encoder")
+    refused(mappable("locate", tmp_path / "map", wall / "fog", "--encoder", file), "but the map needs encoder")
 
 
-def test_a_model_of_torch_hub(mappable: Run, short_wall: Path, foreign_hub: Path, tmp_path: Path) -> None:
-    refused(mappable("map", "build", short_wall, tmp_path / "map", "--encoder", foreign_hub), "--trust-code")
+def test_a_model_of_torch_hub(mappable: Run, wall: Path, foreign_hub: Path, tmp_path: Path) -> None:
+    refused(mappable("map", "build", wall, tmp_path / "map", "--encoder", foreign_hub), "--trust-code")
     assert not (tmp_path / "map").exists()
-    succeeded(mappable("embed", foreign_hub, short_wall, tmp_path / "trusted", "--split", "test", "--trust-code"))
-    foreign_round(mappable, short_wall, tmp_path, foreign_hub)
+    succeeded(mappable("embed", foreign_hub, wall, tmp_path / "trusted", "--split", "test", "--trust-code"))
+    foreign_round(mappable, wall, tmp_path, foreign_hub)
     code = Map.open(tmp_path / "map").about.foreign["code"]  # type: ignore[union-attr]
     assert code == hub.digest_of_code(tmp_path / "repository")
     (tmp_path / "repository/more.py").write_text("# changed\n")
-    refused(mappable("locate", tmp_path / "map", short_wall / "fog"), code[:16], "restore the earlier code")
+    refused(mappable("locate", tmp_path / "map", wall / "fog"), code[:16], "restore the earlier code")
 
 
 def test_a_map_is_built_with_an_encoder_that_is_opened_once(
-    mappable: Run, short_wall: Path, foreign_hub: Path, tmp_path: Path
+    mappable: Run, wall: Path, foreign_hub: Path, tmp_path: Path
 ) -> None:
     foreign_hub.write_text(foreign_hub.read_text().replace("normalize: true", ""))
-    build = ("map", "build", short_wall, tmp_path / "map", "--encoder", foreign_hub, "--landmarks", 20, "--trust-code")
+    build = ("map", "build", wall, tmp_path / "map", "--encoder", foreign_hub, "--landmarks", 20, "--trust-code")
     assert succeeded(mappable(*build)).stderr.count("scaled to length one") == 1
 
 
 @pytest.mark.parametrize("trainable", ["all", "last"])
 def test_a_model_of_transformers_is_trained_as_a_whole_or_frozen(
-    mappable: Run, short_wall: Path, tmp_path: Path, trainable: str
+    mappable: Run, wall: Path, tmp_path: Path, trainable: str
 ) -> None:
     transformers = pytest.importorskip("transformers", reason="install the extra transformers")
     torch.manual_seed(0)
@@ -127,63 +113,49 @@ def test_a_model_of_transformers_is_trained_as_a_whole_or_frozen(
     values = {"backbone": backbone, "size": "64x48", "clusters": 4, "positive_radius": 5, "negative_radius": 15}
     values |= {"anchors": 1, "positives": 2, "negatives": 2, "hard_negatives": 1, "init_images": 20}
     options = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
-    train = (
-        "train",
-        short_wall,
-        tmp_path / "trained",
-        "--preset",
-        "nordland",
-        "--iterations",
-        2,
-        "--trainable",
-        trainable,
-    )
+    train = ("train", wall, tmp_path / "trained", "--preset", "nordland", "--iterations", 2, "--trainable", trainable)
     succeeded(mappable(*train, *options, "--set", "monitor_queries=0"))
     shutil.rmtree(tmp_path / "model")  # the encoder has all that it needs
-    whole_round(mappable, short_wall, tmp_path, tmp_path / "trained", numbers=128)
-    refused(mappable("embed", backbone, short_wall, tmp_path / "out"), "is a backbone", f"--set backbone={backbone}")
+    whole_round(mappable, wall, tmp_path, tmp_path / "trained", numbers=128)
+    refused(mappable("embed", backbone, wall, tmp_path / "out"), "is a backbone", f"--set backbone={backbone}")
 
 
 def test_the_map_of_a_stranger_runs_no_code(
-    mappable: Run, short_wall: Path, foreign_hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mappable: Run, wall: Path, foreign_hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     succeeded(
-        mappable(
-            "map", "build", short_wall, tmp_path / "map", "--encoder", foreign_hub, "--landmarks", 20, "--trust-code"
-        )
+        mappable("map", "build", wall, tmp_path / "map", "--encoder", foreign_hub, "--landmarks", 20, "--trust-code")
     )
     monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "another machine"))
     hub._trusted.clear()
     for command in (
-        ("locate", tmp_path / "map", short_wall / "fog"),
+        ("locate", tmp_path / "map", wall / "fog"),
         ("serve", tmp_path / "map", "--port", 0),
-        ("evaluate", tmp_path / "map", short_wall, tmp_path / "out", *RADII),
-        ("recover", "images", tmp_path / "map", short_wall / "fog", tmp_path / "out"),
-        ("embed", tmp_path / "map", short_wall, tmp_path / "out"),
-        ("densify", tmp_path / "map", short_wall / "fog"),
+        ("evaluate", tmp_path / "map", wall, tmp_path / "out", *RADII),
+        ("recover", "images", tmp_path / "map", wall / "fog", tmp_path / "out"),
+        ("embed", tmp_path / "map", wall, tmp_path / "out"),
+        ("densify", tmp_path / "map", wall / "fog"),
     ):
         refused(mappable(*command), "runs foreign code", "--trust-code")
 
 
 @pytest.mark.parametrize("kind", ["npy", "hloc"])
 def test_descriptors_in_a_file(
-    mappable: Run, short_wall: Path, foreign_onnx: Callable[..., Path], tmp_path: Path, kind: str
+    mappable: Run, wall: Path, foreign_onnx: Callable[..., Path], tmp_path: Path, kind: str
 ) -> None:
-    places = load_places(short_wall)
-    succeeded(mappable("embed", foreign_onnx(), short_wall, tmp_path / "embedded"))
+    places = load_places(wall)
+    succeeded(mappable("embed", foreign_onnx(), wall, tmp_path / "embedded"))
     numbers = 3 * np.load(tmp_path / "embedded/descriptors.npy")  # others do not scale to length one
     file = tmp_path / ("others.npy" if kind == "npy" else "others.h5")
     np.save(file, numbers) if kind == "npy" else write_hloc(file, places, numbers)
     others = ("--descriptors", file, "--fingerprint", "others")
-    built = succeeded(mappable("map", "build", short_wall, tmp_path / "map", *others, "--landmarks", 60))
+    built = succeeded(mappable("map", "build", wall, tmp_path / "map", *others, "--landmarks", 60))
     assert "scaled to it" in built.stderr
     for options in ((), ("--sequence",)):
-        assert (
-            share_found(mappable("locate", tmp_path / "map", short_wall, *others, *options, "--json"), short_wall) > 0.9
-        )
+        assert share_found(mappable("locate", tmp_path / "map", wall, *others, *options, "--json"), wall) > 0.9
     if kind == "hloc":
         return
-    succeeded(mappable("evaluate", tmp_path / "map", short_wall, tmp_path / "out", *RADII, *others))
+    succeeded(mappable("evaluate", tmp_path / "map", wall, tmp_path / "out", *RADII, *others))
     save_places(places.where(split="test"), tmp_path / "fog.parquet")
     rows = np.flatnonzero(places.split == "test")
     np.save(file, numbers[rows])
