@@ -33,8 +33,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell that starts the tests in the background makes them ignore Ctrl-C, but some tests send it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# A busy machine is not a failure. In CI, the examples are the same in every run.
-settings.register_profile("tests", deadline=None, derandomize="CI" in os.environ)
+# A busy machine is not a failure. In CI, the examples are the same in every run; elsewhere, every run tries others.
+settings.register_profile("tests", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.load_profile("tests")
 
 # Typer builds all commands for each one that runs, which takes 20 ms. Here a thousand run in one process.

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mappable.checksums import UNSEALED, seal
@@ -88,7 +88,6 @@ def small(root: Path | str = "/data", **changes: Any) -> Places:
 @pytest.mark.medium
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(places=tables())
-@settings(max_examples=150)
 def test_nothing_is_lost_on_the_way_to_disk_and_back(
     suffix: str, places: Places, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mappable.errors import BadInputError
@@ -58,7 +58,6 @@ MAX_YAWS = st.none() | st.sampled_from([11.0, 30.0, 50.0, 100.0, 170.0]).map(mat
 @pytest.mark.medium
 @pytest.mark.parametrize("dimensions", [2, 3])
 @given(data=st.data())
-@settings(max_examples=60)
 def test_neighbors_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.DataObject) -> None:
     places = data.draw(tables(dimensions))
     radius, max_yaw = float(data.draw(st.integers(0, 5))), data.draw(MAX_YAWS)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyproj import Geod, Transformer
 
@@ -300,7 +300,6 @@ def test_rows_come_back_in_time_order_with_a_note(read):
 
 
 @given(st.integers(10**18, 2**63 - 1))
-@settings(max_examples=50)
 def test_no_digit_of_a_time_is_lost(tmp_path_factory, nanoseconds):
     file = tmp_path_factory.mktemp("table") / "places.csv"
     whole, part = divmod(nanoseconds, 10**9)

@@ -424,7 +424,6 @@ def test_an_empty_folder_and_a_file_are_refused(shoot: Shoot, root: Path) -> Non
 
 @pytest.mark.medium
 @given(changes=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=6))
-@settings(max_examples=150)
 def test_damaged_exif_data_never_leads_to_more_than_a_note(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]]
 ) -> None:
