@@ -138,6 +138,10 @@ def test_a_saved_localizer_of_another_map_is_refused(town: Any, localizer: Local
         ({"time": 1.5}, "time is 1.500, expected later than 2.000"),
         ({"time": float("nan")}, "time is nan"),
         ({"odometry": Odometry(float("nan"), 0.0, 0.0)}, "odometry: forward is nan"),
+        (
+            {"odometry": Odometry(0.0, 1e300, 0.0)},
+            "odometry: left is 1e.300, expected a finite number of at most 1,000,000",
+        ),
         ({"odometry": Odometry(0.0, 0.0, 0.0, [[1.0]])}, "covariance should be 3 x 3"),
         ({"image": np.zeros(192, dtype=np.float32)}, "length 0, expected 192 numbers and length 1"),
         ({"image": np.ones(3, dtype=np.float32)}, "3 numbers"),
