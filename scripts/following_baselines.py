@@ -102,7 +102,7 @@ def judge(found: Found, truth: Floats, yaw: Floats, starts: Bools, within: tuple
     }
     if "covariance" in found and right.any():
         some = erring_axes(off)
-        own, covariance = off[:, some], found["covariance"][:, *np.ix_(some, some)]
+        own, covariance = off[:, some], found["covariance"][:, some][:, :, some]
         squared = np.einsum("ni,nij,nj->n", own, np.linalg.inv(covariance), own)[right]
         facts |= {
             "nees": float(squared.mean() / own.shape[1]),

@@ -17,6 +17,7 @@ from PIL import Image
 from typer.testing import Result
 
 from mappable.errors import BadInputError
+from mappable.maps import feeds
 from mappable.places import load_places
 
 Run = Callable[..., Result]
@@ -118,6 +119,22 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_others(mappable: Run, wa
     assert result.exit_code == 3
     assert len(result.stdout.splitlines()) == COUNT - 1
     assert "102.0.png" in result.stderr
+
+
+def test_a_source_that_fails_keeps_what_came_before(mappable: Run, wall_map: Path, drive: Path, tmp_path: Path) -> None:
+    (drive / "102.0.png").rename(drive / "x.png")
+    result = mappable("follow", wall_map, drive, "--state", tmp_path / "state.safetensors")
+    assert result.exit_code == 3
+    assert len(result.stdout.splitlines()) == COUNT - 1
+    assert "x.png: its name is no number" in result.stderr
+    assert (tmp_path / "state.safetensors").is_file()
+
+
+def test_images_of_a_camera_have_the_time_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own times start again with every reboot, and a saved state would skip them."""
+    monkeypatch.setattr(feeds, "play", lambda file: iter([(0.0, np.zeros((2, 2, 3), np.uint8))]))
+    (one,) = feeds.feed([Path("/dev/null")])
+    assert abs(one.time - time.time()) < 60
 
 
 def test_files_and_thinned_images(mappable: Run, wall: Path, wall_map: Path, drive: Path) -> None:

@@ -54,6 +54,15 @@ def test_one_update_at_a_time_gives_the_belief_about_the_last_image() -> None:
     assert belief.probability.sum() + belief.away == pytest.approx(1)
 
 
+def test_an_image_breaks_the_path_if_it_fits_any_place_as_well_as_the_next_step() -> None:
+    steps = Steps(metres=(0.0, 1.0, 3.0, 10.0), mean=(0.3, 0.6, 1.2, 1.8), deviation=(0.1, 0.1, 0.2, 0.2))
+    at = np.column_stack([np.arange(40.0), np.zeros(40)])
+    short, long = (PlaceFilter(Layout(at, 1.0), steps, usual) for usual in (1.0, 6.0))
+    assert [short.breaks(squared) for squared in (0.3, 0.6, 1.8)] == [False, False, True]
+    assert short.breaks(1.5)
+    assert not long.breaks(1.5)  # steps of 6 m look like that
+
+
 def test_a_few_landmarks_for_each_image_are_nearly_as_good_as_all(town: Any) -> None:
     at = town.map.places.positions
     layout = Layout(at, 5.0)

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ from mappable.cli.common import (
 from mappable.errors import BadInputError, MappableError
 
 if TYPE_CHECKING:
+    from mappable.maps.feeds import FeedImage
     from mappable.maps.localizer import Estimate
 
 SAVE_SECONDS = 1.0  # longest time between two writes of the state
@@ -103,7 +105,7 @@ def follow(
     failures: list[str] = []
     recorded: list[Estimate] = []
     with held_back(say="stopping after this image") as stopped:
-        for one in feed(source, wait, stopped):
+        for one in _noted(feed(source, wait, stopped), failures):
             if stopped():
                 break
             if resumed is not None and one.time <= resumed:
@@ -142,6 +144,19 @@ def follow(
         raise BadInputError(f"{source[0]}: no images came")
     typer.echo(f"trusted for {trusted:,} of {images:,} images; frame {localizer.map.frame.name}", err=True)
     report_failures(failures)
+
+
+def _noted(images: Iterator["FeedImage"], failures: list[str]) -> Iterator["FeedImage"]:
+    """The images. If the source fails after some of them, note why and end: what came before counts."""
+    count = 0
+    try:
+        for one in images:
+            count += 1
+            yield one
+    except BadInputError as error:
+        if not count:
+            raise
+        failures.append(str(error))
 
 
 def _line(found: "Estimate", every_pose: bool) -> str:

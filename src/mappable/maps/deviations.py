@@ -22,7 +22,7 @@ def erring_axes(off: Floats) -> Ints:
 def fit_deviations(spread: Floats, off: Floats) -> tuple[float, float]:
     """Factor and deviation that fit errors `off` (n, k): covariance = factor x `spread` + deviation² x identity."""
     some = erring_axes(off)
-    off, spread = off[:, some], spread[:, *np.ix_(some, some)]
+    off, spread = off[:, some], spread[:, some][:, :, some]
     k = off.shape[1]
     length = np.linalg.norm(off, axis=1)
     kept = length <= np.quantile(length, 1 - IGNORED)

@@ -34,13 +34,15 @@ def feed(
 
     A folder is read in the order of names. With `wait`, the feed ends only if no new image comes for this many seconds.
     If the name of the first file is a number, names are times: seconds up to 11 digits, else ms, us or ns. Otherwise,
-    the time of a file is the number of the image. `stopped` ends the feed early.
+    the time of a file is the number of the image. Images of a camera have the time of the clock, so that times go on
+    after a reboot. `stopped` ends the feed early.
     """
     if len(sources) == 1 and (sources[0].suffix.lower() in VIDEOS or sources[0].is_char_device()):
         for seconds, pixels in play(sources[0]):
             if stopped():
                 return
-            yield FeedImage(f"{seconds:.3f} s", seconds, pixels)
+            taken = time.time() if sources[0].is_char_device() else seconds
+            yield FeedImage(f"{taken:.3f} s", taken, pixels)
         return
     if len(sources) == 1 and is_table(sources[0]):
         yield from _of_table(sources[0])

@@ -80,9 +80,13 @@ def carried_factor(drives: Sequence[TrackedErrors], radius: float) -> float:
 def _erring(drives: Sequence[TrackedErrors]) -> list[TrackedErrors]:
     """The same errors along the axes in which positions err; see `erring_axes`."""
     some = erring_axes(np.concatenate([one.off for one in drives]))
-    both = np.ix_(some, some)
     return [
-        replace(one, off=one.off[:, some], spread=one.spread[:, *both], covariance=one.covariance[:, *both])
+        replace(
+            one,
+            off=one.off[:, some],
+            spread=one.spread[:, some][:, :, some],
+            covariance=one.covariance[:, some][:, :, some],
+        )
         for one in drives
     ]
 

@@ -35,6 +35,7 @@ LISTED, LEAST_LISTED = 5, 0.01  # number of places that an estimate lists, and t
 CLOUD, LEAST_CLOUD = 200, 0.001  # largest number of landmarks in a cloud, and their least probability
 ONE_DEVIATION = 0.683  # share of errors within one standard deviation
 GAP = 30.0  # a pause this many times longer than usual separates images
+FARTHEST = 1e6  # largest motion between two updates, in the unit of the map or in radians; beyond, a sensor is broken
 MOST_BYTES = 2**30  # of a file of `save`
 NEW_CLOCK = 3  # number of updates in a row with earlier times after which the clock counts as set back
 
@@ -290,14 +291,19 @@ def _parse(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, NDArray
 
 def _checked(odometry: Odometry) -> Motion:
     for name in ("forward", "left", "turn"):
-        if not isfinite(getattr(odometry, name)):
-            raise BadInputError(f"odometry: {name} is {getattr(odometry, name)}, expected a finite number")
+        if not abs(getattr(odometry, name)) <= FARTHEST:
+            given = getattr(odometry, name)
+            raise BadInputError(f"odometry: {name} is {given}, expected a finite number of at most {FARTHEST:,.0f}")
     way = float(np.hypot(odometry.forward, odometry.left))
     if odometry.covariance is None:
         variance = (ODOMETRY_ERROR * way) ** 2
     else:
         covariance: Floats = np.asarray(odometry.covariance, dtype=np.float64)
-        if covariance.shape != (3, 3) or not np.isfinite(covariance).all() or (np.diag(covariance) < 0).any():
+        if (
+            covariance.shape != (3, 3)
+            or not (np.abs(covariance) <= FARTHEST**2).all()
+            or (np.diag(covariance) < 0).any()
+        ):
             raise BadInputError("odometry: covariance should be 3 x 3 finite numbers, with variances of 0 or more")
         variance = float(covariance[0, 0] + covariance[1, 1]) / 2
     return Motion(float(odometry.forward), float(odometry.left), float(odometry.turn), variance)

@@ -319,7 +319,7 @@ class Tracker:
 
     @property
     def _certain(self) -> bool:
-        """Whether the place was certain for the last images, none of which broke the path."""
+        """Whether the place was certain for the last images, since the path last broke."""
         return len(self.masses) == CERTAIN and min(self.masses) >= LIVE_SURE
 
     def _doubt(self, away: float, moved: float) -> str:
