@@ -2,6 +2,7 @@
 
     python scripts/home_and_away.py prepare work --real FOLDER --every 2 --device cuda
     python scripts/home_and_away.py run work choose --workers 8 --minutes 9
+    python scripts/home_and_away.py run work test --only "laptop resnet" "resnet off-the-shelf" --seeds 0 --device cpu
     python scripts/home_and_away.py summary work choose
     python scripts/home_and_away.py figure work/choose.json figure.png
 
@@ -270,7 +271,8 @@ def _models(
             before = [*OWN_SETTINGS.get(home, ())]
             if iterations and "iterations" not in one.changes:
                 before.append(f"iterations={iterations}")
-            found += plan(named, [one.row(home)], [seed for seed in one.seeds if seed in seeds], [*before, "monitor_queries=0"])
+            own = [seed for seed in one.seeds if seed in seeds]
+            found += plan(named, [one.row(home)], own, [*before, "monitor_queries=0"])
     return found
 
 

@@ -103,17 +103,17 @@ def test_settings_of_the_user_win(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "weights"), [("transformers:model", "pretrained"), ("resnet50_keras", "resnet50-keras")]
+    ("given", "weights"),
+    [("transformers:model", "pretrained"), ("resnet50_keras", "resnet50-keras"), ("vgg16", "vgg16-v1")],
 )
-def test_a_backbone_of_the_user_brings_its_own_weights(tmp_path: Path, given: str, weights: str) -> None:
-    named = {"weights": weights} if weights == "resnet50-keras" else {}
-    found = plan(street(tmp_path), gpu=False, changes={"backbone": given, "size": (224, 112), **named})
+def test_a_backbone_of_the_user_gets_weights_of_its_own(tmp_path: Path, given: str, weights: str) -> None:
+    found = plan(street(tmp_path), gpu=False, changes={"backbone": given, "size": (224, 112)})
     assert found.trained is not None
     for settings in (found.trained, found.off_the_shelf):
         assert (settings.backbone, settings.weights, settings.size) == (given, weights, (224, 112))
     values = {one.name: one.value for one in found.reasons}
     assert (values["backbone"], values["size"]) == (given, "224x112")
-    assert values.get("weights") == named.get("weights")
+    assert values.get("weights", weights) == weights
 
 
 def test_one_position_is_refused(tmp_path: Path) -> None:

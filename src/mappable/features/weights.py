@@ -96,7 +96,7 @@ _SETS = (
     WeightSet(
         name="vgg16-v1",
         backbone="vgg16",
-        summary="torchvision's own training (IMAGENET1K_V1); the default",
+        summary="torchvision's own training (IMAGENET1K_V1); all presets start from it",
         license="none stated; torchvision's code is BSD-3-Clause",
         mean=(0.485, 0.456, 0.406),
         std=(0.229, 0.224, 0.225),

@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Ints, evenly, path_length
 from mappable.errors import BadInputError
-from mappable.features.weights import is_at_hand
+from mappable.features.weights import find_weights, is_at_hand
 from mappable.learning.setting_layers import PRESETS, read_yaml
 from mappable.learning.settings import Settings, load_settings, value_text
 from mappable.places.images import Size
@@ -87,8 +87,9 @@ def plan(
     radii, reasons = _radii(seen)
     base, network = _base("gpu" if gpu else "cpu"), {}
     shelf, why = _base("off-the-shelf"), "the best of our study; its weights can be fetched"
-    if "backbone" in changes and "weights" not in changes:
-        del base["weights"], shelf["weights"]  # they belong to another backbone
+    own = changes.get("backbone", find_weights(base["weights"]).backbone)
+    if own != find_weights(base["weights"]).backbone and "weights" not in changes:
+        del base["weights"], shelf["weights"]
     elif not is_at_hand(base["weights"]):
         # On a GPU, VGG-16 is better if all layers learn (docs/results.md, "Fourth study").
         network, why = {"weights": OTHER_WEIGHTS}, "npm, which fetches ResNet-50, is missing"
