@@ -1,13 +1,12 @@
 """Advice: the few things that would improve a map most, the largest gain first."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from mappable.maps.estimate import Estimate
 from mappable.places.survey import Survey
 
 ENOUGH = 0.02  # share of the images; a smaller gain is not worth a sentence
+UNSURE = 0.1  # share of confident images below which the map hardly commits itself
 USUAL = (
     "add images from elsewhere, which teach the map to reject such images: map build --elsewhere PLACES",
     "keep one visit out, so that it calibrates the map: mappable places split PLACES --calibration SEQUENCE",
@@ -32,6 +31,9 @@ def advise(found: Estimate | None, seen: Survey, *, trained: bool, why_not: str,
         gain = float((drives - alone).mean())
         shares = f"{100 * drives.mean():.0f} % instead of {100 * alone.mean():.0f} % of the images"
         ideas = [(gain, f"locate whole drives, with --sequence: {shares} were found")]
+        sure = float(np.mean([one.confident for one in found.visits]))
+        if sure < UNSURE and len(seen.visits) > 2:
+            ideas.append((1 - sure, f"{USUAL[1]}; now it is confident of {100 * sure:.0f} % of single images"))
         worst = int(alone.argmin())
         if len(alone) > 1:
             gap = float(np.delete(alone, worst).mean() - alone[worst]) / len(alone)
@@ -50,8 +52,5 @@ def advise(found: Estimate | None, seen: Survey, *, trained: bool, why_not: str,
         closer = f"take an image every {seen.positive_radius / 5:.2g} {seen.unit}"
         ideas.append((missing / 4, f"{closer} instead of every {seen.spacing:.2g} {seen.unit}"))
     ordered = [text for gain, text in sorted(ideas, key=lambda one: -one[0]) if gain >= ENOUGH]
-    return list(dict.fromkeys([*ordered, *_fitting(USUAL, seen)]))[:3]
-
-
-def _fitting(usual: Sequence[str], seen: Survey) -> list[str]:
-    return [text for text in usual if len(seen.visits) > 2 or "keep one visit" not in text]
+    usual = [text for text in USUAL if not any(one.startswith(text) for one in ordered)]
+    return [*ordered, *(text for text in usual if len(seen.visits) > 2 or text != USUAL[1])][:3]
