@@ -40,7 +40,7 @@ def test_radii_come_from_spacing_accuracy_and_unit() -> None:
     assert (indoors.positive_radius, indoors.negative_radius) == (1.0, 4.0)
     sparse = survey(visits(step=11.0))
     assert sparse.positive_radius == 22.0
-    route = survey(visits(step=1.0, frames=Frame("line", "frames"), y=0 * np.arange(120.0)))
+    route = survey(visits(count=120, step=1.0, frames=Frame("line", "frames"), y=np.zeros(240)))
     assert (route.positive_radius, route.negative_radius) == (5.0, 20.0)
     rough = survey(visits(y=np.repeat([0.0, 6.0], 60)))
     assert rough.positive_radius == 24.0

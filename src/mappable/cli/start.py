@@ -104,7 +104,8 @@ def _make(
     _step(1, "Convert the images", f"{converting} {extra}")
     typer.echo(remark)
     places = convert(reader, images, table, options=given, size=size, on_bad="drop", overwrite=overwrite)
-    typer.echo(f"{len(places):,} images on {len(places.sequences()):,} visits")
+    count = len(places.sequences())
+    typer.echo(f"{len(places):,} images on {count:,} visit{'s' * (count != 1)}")
 
     _step(2, "Check the images", f"places check {_quoted(table)}")
     warnings = [note for note in places.notes + check(places, table) if note.warning]

@@ -110,8 +110,8 @@ def plan(
         steps, why = _steps(base, len(rows), minutes, speed)
         if minutes is not None and speed and steps < FEWEST_STEPS and "iterations" not in changes:
             needed = math.ceil(_minutes(base, len(rows), FEWEST_STEPS, speed))
-            slow = f"this machine does {steps} training steps in {minutes:g} minutes, and fewer than {FEWEST_STEPS} do harm"
-            cannot = f"{slow}; give --minutes {needed} or more"
+            slow = f"this machine does {steps} training steps in {minutes:g} minutes, expected {FEWEST_STEPS} or more"
+            cannot = f"{slow}; give --minutes {needed}"
         reasons.append(Reason("iterations", f"{steps:,}", why))
     if cannot:
         dimensions = value_text(off_the_shelf.dimensions)

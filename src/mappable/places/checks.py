@@ -126,7 +126,7 @@ def _outliers(places: Places, name: str) -> tuple[Note, ...]:
     for row, gap in isolated(places):
         lonely.append(f"{places.place_id[row]}: {gap:,.1f} {places.frames[str(places.frame[row])].unit}")
     fast = [line for frame in places.frames for line in _jumps(places[places.frame == frame], frame)]
-    known = {line.partition(":")[0] for line in lonely + fast}
+    known = {line.rpartition(": ")[0] for line in lonely + fast}
     away = [str(places.place_id[row]) for row in _back_and_forth(places) if str(places.place_id[row]) not in known]
     return (
         warn(f"positions jump away and back; {mend}", away)
