@@ -15,10 +15,11 @@ USUAL = (
 )
 
 
-def advise(found: Estimate | None, seen: Survey, *, trained: bool, why_not: str, warnings: int) -> list[str]:
+def advise(found: Estimate | None, seen: Survey, *, why_not: str, warnings: int) -> list[str]:
     """Three sentences, the one with the largest gain first. A gain is the share of images that it may find.
 
-    Gains of drives and of conditions are measured by `found`. The others are guesses: half of what is missing at most.
+    `why_not` says why the encoder could not be trained ("": it could). Gains of drives and of conditions are measured
+    by `found`. The others are guesses: half of what is missing at most.
     """
     if found is None or len(seen.visits) == 1:
         ideas = [(1.0, "visit the route a second time: one visit shows neither what changes nor how good the map is")]
@@ -43,8 +44,8 @@ def advise(found: Estimate | None, seen: Survey, *, trained: bool, why_not: str,
         ideas.append((missing / (1 + len(alone)), USUAL[2]))
     once = float(np.mean(seen.overlap == 0)) if len(seen.visits) > 1 else 0.0
     ideas.append((once / 2, f"visit the whole route each time: only one visit saw {100 * once:.0f} % of the images"))
-    if not trained and len(seen.visits) > 1:
-        ideas.append((missing / 2, f"train the encoder; it was not trained here because {why_not.partition(';')[0]}"))
+    if why_not and len(seen.visits) > 1:
+        ideas.append((missing / 2, f"train the encoder, which was not possible: {why_not}"))
     if warnings:
         plural = "s" * (warnings > 1)
         ideas.append((missing / 3 + ENOUGH, f"mend the data: {warnings} warning{plural} of `mappable places check`"))
