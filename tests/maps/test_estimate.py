@@ -64,6 +64,9 @@ def test_each_visit_is_left_out_and_the_advice_follows_from_what_was_found() -> 
     assert any("2 warnings" in text for text in advice)
     unsure = replace(found, visits=tuple(replace(one, confident=0.0) for one in found.visits))
     assert "calibrates the map" in advise(unsure, seen, why_not="", warnings=0)[0]
+    split = np.where(described.places.sequence == "visit2", "calibration", "train")
+    again = advise(unsure, survey(described.places.replace(split=split)), why_not="", warnings=0)
+    assert "calibrates the map" not in "".join(again)
     one_visit = survey(described.places[:80])
     assert "second time" in advise(None, one_visit, why_not="", warnings=0)[0]
 
