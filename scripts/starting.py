@@ -14,6 +14,7 @@ encoder. With `--by-hand`, one is by an encoder that was trained with a preset a
 import argparse
 import csv
 import json
+import os
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ import numpy as np
 
 from mappable.arrays import Bools
 from mappable.features.descriptors import Described
+from mappable.learning.choosing import OFF_THE_SHELF
 from mappable.maps.encoders import open_encoder
 from mappable.maps.estimate import locate_visit
 from mappable.places.files import load_places
@@ -60,6 +62,7 @@ def of(*names: str) -> Callable[[Places], Bools]:
     return lambda places: np.isin(places.sequence.astype(str), names)
 
 
+WAYS = ("start", "off the shelf", "by hand")
 HAND = ("--preset", "street-laptop", "--set")
 SETS = {
     "walks": Set(
@@ -102,13 +105,15 @@ def write_raw(places: Places, folder: Path) -> None:
             writer.writerow([places.path[row], places.x[row], places.y[row], places.sequence[row], *yaw])
 
 
-def run(words: Sequence[str], log: Path) -> float:
-    """Run a command of mappable; its seconds. Its output goes to a file."""
-    began = time.perf_counter()
+def run(words: Sequence[str], log: Path) -> dict[str, float]:
+    """Run a command of mappable; its seconds, and those of all cores together. Its output goes to a file."""
+    began, before = time.perf_counter(), os.times()
     with log.open("w") as stream:
         command = [sys.executable, "-m", "mappable", *words]
         subprocess.run(command, check=True, stdout=stream, stderr=subprocess.STDOUT)  # noqa: S603
-    return time.perf_counter() - began
+    after = os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return {"seconds": time.perf_counter() - began, "cpu": cpu}
 
 
 def measured(encoder: Path, known: Places, new: Places, radius: float) -> dict[str, Any] | None:
@@ -129,33 +134,39 @@ def start(name: str, given: argparse.Namespace) -> dict[str, Any]:
     write_raw(known, out / "raw")
     options = [word for text in (f"unit={one.unit}", f"images={places.root}") for word in ("--option", text)]
     words = ["start", str(out / "raw"), str(out / "map"), "--no-serve", "--minutes", f"{given.minutes:g}", *options]
-    result: dict[str, Any] = {"set": name, "images": len(known), "seconds": run(words, out / "start.log")}
-    result["estimate"] = json.loads((out / "map/estimate.json").read_text())
-    result["chosen"] = json.loads((out / "map/model/auto.json").read_text())["chosen"]
-    model = out / "map/model"
-    radius = open_encoder(str(model), "cpu").about.positive_radius or 1.0
-    result["radius"] = radius
-    for what, encoder in (("start", model), ("off the shelf", model / "off-the-shelf")):
-        result[what] = measured(encoder, known, new, radius)
-    if given.by_hand:
+    file, model = given.out / f"{name}.json", out / "map/model"
+    result: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
+    if "start" not in result:
+        result = {"set": name, "images": len(known), **run(words, out / "start.log")}
+        result["estimate"] = json.loads((out / "map/estimate.json").read_text())
+        result["chosen"] = json.loads((out / "map/model/auto.json").read_text())["chosen"]
+        result["radius"] = open_encoder(str(model), "cpu").about.positive_radius or 1.0
+        result["start"] = measured(model, known, new, result["radius"])
+        file.write_text(json.dumps(result, indent=1))
+    if "off the shelf" not in result:
+        same, shelf = result["chosen"]["kept"] == OFF_THE_SHELF, model / OFF_THE_SHELF
+        result["off the shelf"] = result["start"] if same else measured(shelf, known, new, result["radius"])
+        file.write_text(json.dumps(result, indent=1))
+    if given.by_hand and "by hand" not in result:
         words = ["train", str(out / "map/places"), str(out / "by-hand"), *HAND[:2]]
         words += [word for value in one.by_hand for word in (HAND[2], value)]
-        result["seconds by hand"] = run(words, out / "by-hand.log")
-        result["by hand"] = measured(out / "by-hand", known, new, radius)
+        result["training by hand"] = run(words, out / "by-hand.log")
+        result["by hand"] = measured(out / "by-hand", known, new, result["radius"])
+        file.write_text(json.dumps(result, indent=1))
     return result
 
 
 def table(results: Sequence[dict[str, Any]]) -> None:
-    heads = ("set", "images", "minutes", "kept", "expected found, %", "another visit, %", "in a drive, %")
-    heads += ("coverage, %", "off the shelf, %", "in a drive, %", "by hand, %", "in a drive, %")
+    heads = ["set", "images", "minutes", "kept", "expected found, %"]
+    heads += [f"{what}: {value}" for what in WAYS for value in ("found, %", "in a drive, %", "coverage, %")]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     for one in results:
         expected = next((e for e in (one["estimate"] or {}).get("expected", ()) if e["name"] == "found"), None)
         cells = [one["set"], f"{one['images']:,}", f"{one['seconds'] / 60:.1f}", one["chosen"]["kept"]]
         cells.append("" if expected is None else f"{100 * expected['low']:.0f} to {100 * expected['high']:.0f}")
-        for what in ("start", "off the shelf", "by hand"):
+        for what in WAYS:
             found = one.get(what)
-            keys = ("found", "found_in_a_drive", *(("coverage",) if what == "start" else ()))
+            keys = ("found", "found_in_a_drive", "coverage")
             cells += ["" if found is None else f"{100 * found[key]:.1f}" for key in keys]
         print("| " + " | ".join(cells) + " |")
 
@@ -172,9 +183,7 @@ def main() -> None:
     given = parser.parse_args()
     given.data, given.worlds, given.out = given.data.resolve(), given.worlds.resolve(), given.out.resolve()
     for name in [] if given.table else given.sets:
-        result = start(name, given)
-        (given.out / f"{name}.json").write_text(json.dumps(result, indent=1))
-        table([result])
+        table([start(name, given)])
     if given.table:
         table([json.loads(file.read_text()) for file in sorted(given.out.glob("*.json"))])
 

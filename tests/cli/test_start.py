@@ -78,6 +78,27 @@ def test_one_command_makes_a_map_and_says_what_to_expect(
     assert json.loads(alone.stdout)["expected"] == found["expected"]
 
 
+@pytest.mark.medium
+def test_a_mended_table_is_kept_and_a_new_visit_is_added(
+    walls: Path, small: None, mappable: Callable[..., Result], tmp_path: Path
+) -> None:
+    home, out = shutil.copytree(walls, tmp_path / "mine"), tmp_path / "out"
+    table = rows(home)
+    write(home, "\n".join([table[0], *(row for row in table[1:] if not row.startswith("rain"))]))
+    assert mappable("start", home, out, "--no-serve").exit_code == 0
+    known = len(load_places(out / "places"))
+    mended = mappable("places", "mend", out / "places", "--spacing", "6")
+    assert mended.exit_code == 0, mended.output
+    kept = len(load_places(out / "places"))
+    again = mappable("start", home, out, "--no-serve")
+    assert again.exit_code == 0, again.output
+    assert len(load_places(out / "places")) == kept < known
+    write(home, "\n".join(table))
+    more = mappable("start", home, out, "--no-serve")
+    assert more.exit_code == 0, more.output
+    assert len(load_places(out / "places")) == len(table) - 1
+
+
 def write(folder: Path, text: str) -> Path:
     (folder / "places.csv").write_text(text)
     return folder
@@ -122,7 +143,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     ),
     "images that are not there": (
         lambda home: write(home, "path,x,y\na.jpg,0,0\nb.jpg,1,0\n"),
-        ["a.jpg", "no such file"],
+        ["a.jpg", "no such file", "--option images=FOLDER"],
     ),
     "a video that is none": (
         lambda home: (home / "drive.mp4").write_bytes(b"not a video") and home / "drive.mp4",

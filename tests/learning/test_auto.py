@@ -37,13 +37,13 @@ def street(
 
 
 def test_a_table_gives_radii_size_and_landmarks(tmp_path: Path) -> None:
-    found = plan(street(tmp_path), gpu=False)
+    found = plan(street(tmp_path, count=120), gpu=False)
     settings = found.trained
     assert settings is not None
     assert (settings.positive_radius, settings.negative_radius, settings.yaw_limit) == (10, 25, None)
     assert settings.size == (280, 152)  # the shape of the files, and about 240x180 pixels
     assert settings.trainable == "last"
-    assert settings.landmarks == found.off_the_shelf.landmarks == 68
+    assert settings.landmarks == found.off_the_shelf.landmarks == 80
     assert found.off_the_shelf.dimensions is None  # 200 images give no 2,048 components
     assert {"positive_radius", "size", "iterations", "landmarks"} <= {one.name for one in found.reasons}
 
@@ -89,6 +89,10 @@ def test_minutes_limit_the_steps(tmp_path: Path) -> None:
     long, short, none = (steps(plan(street(tmp_path), gpu=False, minutes=m, speed=20)) for m in (60, 5, 0.2))
     assert long > short > 0
     assert none == 0
+    slow = plan(street(tmp_path), gpu=False, minutes=0.2, speed=20).why_not
+    enough = re.search(r"give --minutes (\d+)", slow)
+    assert enough, slow
+    assert steps(plan(street(tmp_path), gpu=False, minutes=float(enough[1]), speed=20)) >= auto.FEWEST_STEPS
 
 
 def steps(found: Plan) -> int:

@@ -1,5 +1,7 @@
 """The estimate for another visit: intervals against a simulation, and visits that are left out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -57,11 +59,16 @@ def test_each_visit_is_left_out_and_the_advice_follows_from_what_was_found() -> 
     assert {one.name for one in found.expected} == set(PRIOR_DEVIATION)
     assert expected(found.visits) == found.expected
     seen = survey(described.places)
-    advice = advise(found, seen, trained=False, why_not="there is no time", warnings=2)
+    advice = advise(found, seen, why_not="there is no time", warnings=2)
     assert len(advice) == 3
     assert any("2 warnings" in text for text in advice)
+    unsure = replace(found, visits=tuple(replace(one, confident=0.0) for one in found.visits))
+    assert "calibrates the map" in advise(unsure, seen, why_not="", warnings=0)[0]
+    split = np.where(described.places.sequence == "visit2", "calibration", "train")
+    again = advise(unsure, survey(described.places.replace(split=split)), why_not="", warnings=0)
+    assert "calibrates the map" not in "".join(again)
     one_visit = survey(described.places[:80])
-    assert "second time" in advise(None, one_visit, trained=False, why_not="", warnings=0)[0]
+    assert "second time" in advise(None, one_visit, why_not="", warnings=0)[0]
 
 
 def test_only_the_rows_asked_for_are_queries() -> None:

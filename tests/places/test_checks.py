@@ -33,17 +33,28 @@ def test_a_good_table_has_no_warnings() -> None:
 
 
 def test_radii_come_from_spacing_accuracy_and_unit() -> None:
-    seen = survey(visits())
+    seen = survey(visits(count=120))
     assert (seen.spacing, seen.accuracy) == (2.0, 0.5)
     assert (seen.positive_radius, seen.negative_radius) == (10.0, 25.0)
-    indoors = survey(visits(step=0.2, y=np.repeat([0.0, 0.05], 60)))
+    indoors = survey(visits(count=120, step=0.2, y=np.repeat([0.0, 0.05], 120)))
     assert (indoors.positive_radius, indoors.negative_radius) == (1.0, 4.0)
     sparse = survey(visits(step=11.0))
     assert sparse.positive_radius == 22.0
-    route = survey(visits(step=1.0, frames=Frame("line", "frames"), y=0 * np.arange(120.0)))
+    route = survey(visits(count=120, step=1.0, frames=Frame("line", "frames"), y=np.zeros(240)))
     assert (route.positive_radius, route.negative_radius) == (5.0, 20.0)
     rough = survey(visits(y=np.repeat([0.0, 6.0], 60)))
     assert rough.positive_radius == 24.0
+
+
+def test_in_a_small_area_radii_leave_negatives_and_landmarks_look_both_ways() -> None:
+    angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    ring = {"x": np.tile(6 * np.cos(angle), 2), "y": np.tile(6 * np.sin(angle), 2)}
+    seen = survey(visits(**ring))
+    assert seen.positive_radius < 2  # five times the spacing is 3.1 m
+    beyond = np.hypot(ring["x"] - 6, ring["y"]) > seen.negative_radius
+    assert beyond.mean() > 0.5
+    both_ways = survey(visits(**ring, yaw=np.repeat([0.0, np.pi], 60)))
+    assert both_ways.landmarks_needed == 2 * survey(visits(**ring, yaw=np.zeros(120))).landmarks_needed
 
 
 def test_one_visit_is_reported_unless_it_has_laps() -> None:
@@ -77,10 +88,14 @@ def test_outliers_are_reported_and_dropped() -> None:
     mended = mend(visits(x=x), drop_outliers=True)
     assert len(mended) == 118
     assert check(mended) == ()
+    x[90] = x[30]  # neither is alone there
+    assert "2 positions jump away and back" in texts(visits(x=x))
 
 
 def test_positions_rougher_than_the_spacing_are_reported() -> None:
     assert "positions disagree by about 6 m, more than the 2 m" in texts(visits(y=np.repeat([0.0, 6.0], 60)))
+    noise = np.random.default_rng(0).normal(0, 4, (2, 120))
+    assert "m between images; keep fewer images" in texts(visits(step=0.5, x=visits(step=0.5).x + noise[0], y=noise[1]))
 
 
 def test_a_standing_camera_is_reported_and_thinned_but_a_turning_one_is_not() -> None:

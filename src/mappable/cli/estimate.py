@@ -96,6 +96,8 @@ def _rows_not_trained(described: "Described", model: Path | None) -> "Ints | Non
 
 def print_estimate(found: "Estimate") -> None:
     """Print each left-out visit, and what to expect of another visit."""
+    import numpy as np
+
     from mappable.cli.output import print_table
     from mappable.maps.estimate import PROBABILITY
 
@@ -108,7 +110,7 @@ def print_estimate(found: "Estimate") -> None:
             f"{one.queries:,}",
             *(f"{100 * value:.1f}" for value in (one.found, one.found_in_a_drive)),
             f"{one.median_error:.2f}",
-            *(f"{100 * value:.1f}" for value in (one.confident, one.right, one.coverage)),
+            *("" if np.isnan(value) else f"{100 * value:.1f}" for value in (one.confident, one.right, one.coverage)),
         ]
         for one in found.visits
     ]

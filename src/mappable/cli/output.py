@@ -144,7 +144,7 @@ def print_plan(plan: "Plan") -> None:
     for one in plan.reasons:
         typer.echo(f"  {one.name:<{width}}  {one.value:<{widest}}  {one.why}", err=True)
     if plan.trained is None:
-        typer.echo(f"training cannot help: {plan.why_not}", err=True)
+        typer.echo(f"no training: {plan.why_not}", err=True)
         shelf = plan.off_the_shelf
         typer.echo(f"  you get the off-the-shelf encoder {shelf.weights}, with clusters of your images", err=True)
     else:

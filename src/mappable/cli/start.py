@@ -1,5 +1,6 @@
 """`mappable start IMAGES`: from images or a video to a served map, step by step."""
 
+import hashlib
 import json
 import shlex
 import sys
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from mappable.places.table import Places
 
 PLACES, MODEL, DESCRIPTORS, MAP, ESTIMATE = "places", "model", "descriptors", "map", "estimate.json"
-TRAINED = "trained"  # the name of a trained encoder in the record of `mappable train`
+READ, USED = "read.txt", "used.txt"  # say which images and positions were read, and which the model is for
 WARNINGS_SHOWN = 5
 
 
@@ -93,18 +94,25 @@ def _make(
     from mappable.maps.advice import advise
     from mappable.places.checks import check
     from mappable.places.conversion import convert
+    from mappable.places.files import TABLE, load_places
     from mappable.places.readers import read_places
     from mappable.places.survey import survey
 
     began = time.perf_counter()
     table, model, folder = out / PLACES, out / MODEL, out / MAP
-    size = choose_size(read_places(reader, images, **given))
+    read = read_places(reader, images, **given)
+    size = choose_size(read)
     extra = " ".join(f"--{key.replace('_', '-')} {shlex.quote(str(value))}" for key, value in given.items())
     converting = f"convert {reader} {_quoted(images)} {_quoted(table)} --on-bad-image drop --size {size[0]}x{size[1]}"
     _step(1, "Convert the images", f"{converting} {extra}")
     typer.echo(remark)
-    places = convert(reader, images, table, options=given, size=size, on_bad="drop", overwrite=overwrite)
-    typer.echo(f"{len(places):,} images on {len(places.sequences()):,} visits")
+    if not overwrite and (table / TABLE).is_file() and _same(read, out / READ):
+        places = load_places(table)  # the user may have mended it
+    else:
+        places = convert(reader, images, table, options=given, size=size, on_bad="drop", overwrite=overwrite)
+        _remember(read, out / READ)
+    count = len(places.sequences())
+    typer.echo(f"{len(places):,} images on {count:,} visit{'s' * (count != 1)}")
 
     _step(2, "Check the images", f"places check {_quoted(table)}")
     warnings = [note for note in places.notes + check(places, table) if note.warning]
@@ -114,6 +122,8 @@ def _make(
         typer.echo("nothing to mend")
 
     _step(3, "Choose and train the encoder", f"train {_quoted(table)} {_quoted(model)} --minutes {minutes:g}")
+    overwrite = overwrite or not _same(places, out / USED)
+    _remember(places, out / USED)
     plan = plan_of(table, model, [], minutes=minutes, device=device, overwrite=overwrite, places=places)
     print_plan(plan)
     with stoppable():
@@ -131,8 +141,7 @@ def _make(
         print_estimate(found)
     except BadInputError as error:
         typer.echo(f"no estimate: {error}")
-    trained = chosen.kept == TRAINED
-    advice = advise(found, survey(places), trained=trained, why_not=chosen.why, warnings=len(warnings))
+    advice = advise(found, survey(places), why_not=plan.why_not, warnings=len(warnings))
     typer.echo("\nwhat would improve it most:")
     for number, sentence in enumerate(advice, 1):
         typer.echo(f"  {number}. {sentence}")
@@ -141,6 +150,24 @@ def _make(
     write_atomically(out / ESTIMATE, lambda stream: stream.write(text))
     typer.echo(f"\nmade in {(time.perf_counter() - began) / 60:.1f} minutes: {folder}")
     return places, {"map": str(folder), "encoder": asdict(chosen), "estimate": estimate, "advice": advice}
+
+
+def _same(places: "Places", record: Path) -> bool:
+    """True if an earlier run remembered these images and positions in the file `record`."""
+    try:
+        return record.read_text("utf-8") == _identity(places)
+    except (OSError, ValueError):
+        return False
+
+
+def _remember(places: "Places", record: Path) -> None:
+    write_atomically(record, lambda stream: stream.write(_identity(places).encode()))
+
+
+def _identity(places: "Places") -> str:
+    """A hash of paths, sequences, splits and positions."""
+    columns = (places.path, places.sequence, places.split, places.positions)
+    return hashlib.sha256(json.dumps([column.tolist() for column in columns]).encode()).hexdigest()
 
 
 def _read_estimate(file: Path) -> "Estimate | None":

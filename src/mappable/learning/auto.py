@@ -16,17 +16,15 @@ from mappable.learning.setting_layers import PRESETS, read_yaml
 from mappable.learning.settings import Settings, load_settings, value_text
 from mappable.places.images import Size
 from mappable.places.neighbors import find_neighbors
-from mappable.places.survey import Survey, survey
+from mappable.places.survey import OVERLAPPING, YAW_LIMIT, Survey, survey
 from mappable.places.table import Places
 
 FEWEST_IMAGES = 100  # with fewer, steps repeat the same images
-OVERLAPPING = 0.1  # share of images that must show a place of another visit
 LARGEST_SHARE = 0.1  # of the route: with a larger positive radius, hardly any image is a negative
 FEWEST_STEPS = 50  # fewer steps make an encoder worse than none
 REPEATS = 10  # times that an image may be an anchor
 HELD_OUT = 0.2  # share of the longest visit that judges whether training helped
 FEWEST_HELD_OUT = 10  # images
-YAW_LIMIT = math.radians(30)  # the paper's, for a robot that looks both ways
 SIZE_SAMPLE = 20  # images whose size is read
 MOST_LANDMARKS = 5000
 OTHER_WEIGHTS = "vgg16-v1"  # if the usual weights cannot be fetched
@@ -109,8 +107,10 @@ def plan(
         cannot = "no stretch of the route is left to judge training; take images along a longer route"
     if not cannot:
         steps, why = _steps(base, len(rows), minutes, speed)
-        if steps < FEWEST_STEPS and "iterations" not in changes:
-            cannot = f"{minutes:g} minutes are enough for {steps} steps, expected {FEWEST_STEPS}; give more --minutes"
+        if minutes is not None and speed and steps < FEWEST_STEPS and "iterations" not in changes:
+            needed = math.ceil(_minutes(base, len(rows), FEWEST_STEPS, speed))
+            slow = f"this machine does {steps} training steps in {minutes:g} minutes, expected {FEWEST_STEPS} or more"
+            cannot = f"{slow}; give --minutes {needed}"
         reasons.append(Reason("iterations", f"{steps:,}", why))
     if cannot:
         dimensions = value_text(off_the_shelf.dimensions)
@@ -227,12 +227,17 @@ def _steps(base: Mapping[str, Any], images: int, minutes: float | None, speed: f
     if most < steps:
         steps, why = most, f"{images:,} images, each an anchor about {REPEATS} times"
     if minutes is not None and speed:
-        per_step = int(base["anchors"]) * (1 + 6 + 6) * TRAINING_COST[base["trainable"]] / speed
-        before = 2.5 * images / speed  # frozen layers, clusters, reduction, and the judgment
-        allowed = max(0, int((60 * minutes - before) / per_step))
+        none, one = (_minutes(base, images, count, speed) for count in (0, 1))
+        allowed = max(0, int((minutes - none) / (one - none)))
         if allowed < steps:
             steps, why = allowed, f"{minutes:g} minutes, at {speed:.0f} images/s on this machine"
     return steps, why
+
+
+def _minutes(base: Mapping[str, Any], images: int, steps: int, speed: float) -> float:
+    """Minutes of training, for a machine that describes `speed` images per second."""
+    before = 2.5 * images  # frozen layers, clusters, reduction, and the judgment
+    return (before + steps * int(base["anchors"]) * (1 + 6 + 6) * TRAINING_COST[base["trainable"]]) / speed / 60
 
 
 def _stretch(places: Places, rows: Ints, seen: Survey) -> Ints:

@@ -12,7 +12,7 @@ from mappable.places.angles import wrap
 from mappable.places.mending import find_oddities, sample_rows
 from mappable.places.notes import Note, warn
 from mappable.places.routes import JITTER, steps
-from mappable.places.survey import Survey, survey
+from mappable.places.survey import OVERLAPPING, Survey, survey
 from mappable.places.table import NO_TIME, Places
 
 MAX_SPEED = 70.0  # metres per second; a faster step between two images is a jump of the position
@@ -20,7 +20,7 @@ ISOLATION_FACTOR = 50  # a place is isolated if its nearest place is farther tha
 FEWEST = 10  # places; fewer say nothing about what is usual
 TURNED = 0.02  # radians; a camera that turns more from one image to the next does not stand still
 STANDING = 5  # images at one position in a row that count as a motionless stretch
-OVERLAPPING = 0.05  # share of a visit that must be near another visit
+PROGRESS = 10  # images after which noise of positions hardly counts
 STACKED = 0.2  # share of images that may have the position of another image of their visit
 ALIKE = 1.5  # gray levels; mean difference of two images in a row that counts as none
 FROZEN = 0.3  # the same, if the camera moved in between
@@ -74,7 +74,12 @@ def standing_rows(places: Places) -> list[Ints]:
 
 def outlier_rows(places: Places) -> Ints:
     """The rows of places at which a position jumps away and back, and of places far from all others."""
-    rows = {int(row) for row, _ in isolated(places)}
+    rows = {*(int(row) for row, _ in isolated(places)), *_back_and_forth(places)}
+    return np.array(sorted(rows), dtype=np.int64)
+
+
+def _back_and_forth(places: Places) -> Iterator[int]:
+    """The rows of places at which a position jumps away and back."""
     for own in places.sequences().values():
         at = places.positions[own]
         if len(own) < FEWEST:
@@ -83,8 +88,8 @@ def outlier_rows(places: Places) -> Ints:
         usual = float(np.median(moved[moved > 0])) if (moved > 0).any() else 0.0
         there, past = moved[:-1], np.linalg.norm(at[2:] - at[:-2], axis=1)
         back = (np.minimum(there, moved[1:]) > ISOLATION_FACTOR / 5 * usual) & (past < np.minimum(there, moved[1:]))
-        rows |= set(own[1 + np.flatnonzero(back)].tolist()) if usual else set()
-    return np.array(sorted(rows), dtype=np.int64)
+        if usual:
+            yield from own[1 + np.flatnonzero(back)].tolist()
 
 
 def isolated(places: Places) -> list[tuple[int, float]]:
@@ -121,8 +126,12 @@ def _outliers(places: Places, name: str) -> tuple[Note, ...]:
     for row, gap in isolated(places):
         lonely.append(f"{places.place_id[row]}: {gap:,.1f} {places.frames[str(places.frame[row])].unit}")
     fast = [line for frame in places.frames for line in _jumps(places[places.frame == frame], frame)]
-    return warn(f"steps are faster than {MAX_SPEED:g} m/s, so the positions jump there; {mend}", fast) + warn(
-        f"places are far from all others; such places become landmarks first, so {mend}", lonely
+    known = {line.rpartition(": ")[0] for line in lonely + fast}
+    away = [str(places.place_id[row]) for row in _back_and_forth(places) if str(places.place_id[row]) not in known]
+    return (
+        warn(f"positions jump away and back; {mend}", away)
+        + warn(f"steps are faster than {MAX_SPEED:g} m/s, so the positions jump there; {mend}", fast)
+        + warn(f"places are far from all others; such places become landmarks first, so {mend}", lonely)
     )
 
 
@@ -141,7 +150,7 @@ def _jumps(places: Places, frame: str) -> Iterator[str]:
 
 
 def _one_visit(one: Survey, name: str) -> tuple[Note, ...]:
-    if len(one.visits) > 1 or one.laps > OVERLAPPING or len(one.places) < FEWEST:
+    if len(one.visits) > 1 or one.laps >= OVERLAPPING or len(one.places) < FEWEST:
         return ()
     what = f"all images are of one visit ({next(iter(one.visits))!r}), so training cannot learn what changes"
     return (Note(f"{what}; visit the route again, put both visits into one folder, and run: mappable start FOLDER"),)
@@ -181,10 +190,19 @@ def _standing(one: Survey, name: str) -> tuple[Note, ...]:
 
 
 def _rough(one: Survey, name: str) -> tuple[Note, ...]:
-    if one.accuracy <= one.spacing or len(one.places) < FEWEST:
+    spacing = min(one.spacing, _progress(one))
+    if one.accuracy <= spacing or len(one.places) < FEWEST:
         return ()
-    what = f"positions disagree by about {one.accuracy:.2g} {one.unit}, more than the {one.spacing:.2g} {one.unit}"
+    what = f"positions disagree by about {one.accuracy:.2g} {one.unit}, more than the {spacing:.2g} {one.unit}"
     return (Note(f"{what} between images; keep fewer images: {_thin(name, one.accuracy)}"),)
+
+
+def _progress(one: Survey) -> float:
+    """The median way along the route from image to image; noise makes the step between positions longer than that."""
+    at = one.places.positions
+    far = [np.linalg.norm(at[own[PROGRESS:]] - at[own[:-PROGRESS]], axis=1) for own in one.visits.values()]
+    lengths = np.concatenate(far) / PROGRESS
+    return float(np.median(lengths)) if len(lengths) else one.spacing
 
 
 FINDERS = (_one_visit, _apart, _stacked, _standing, _rough)

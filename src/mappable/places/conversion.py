@@ -79,7 +79,9 @@ def convert(
         sample = places[sample_rows(len(places))]
         places = places.noting(*_twins(places, packed.rows(places)), *find_oddities(packed.load(sample)))
     if len(places) == 0:
-        raise BadInputError(f"{root}: no image could be decoded; first problem: {places.notes[-1].items[0]}")
+        elsewhere = "if the images are in another folder, name it: --images FOLDER (start: --option images=FOLDER)"
+        remedy = f"; {elsewhere}" if "images" in values and not values["images"] else ""
+        raise BadInputError(f"{root}: no image could be decoded; first problem: {places.notes[-1].items[0]}{remedy}")
     record: dict[str, Any] = source | {"dimensions": places.dimensions, "places": len(places)}
     record |= {"size": list(size), "fit": fit, "verified": verify} if pixels else {}
     save_places(places, out / TABLE)

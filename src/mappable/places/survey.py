@@ -1,10 +1,12 @@
 """Survey a table of places: spacing, agreement of visits, overlap, and the radii that fit them."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.spatial import KDTree
+from scipy.spatial.distance import pdist
 
 from mappable.arrays import Floats, Ints, evenly, path_length
 from mappable.places.angles import wrap
@@ -14,10 +16,14 @@ from mappable.places.table import Places
 USUAL_RADIUS = 5  # positive radius in spacings, as in the presets nordland, street and rooms
 SMALLEST_RADIUS = 2  # the same, if images are far apart: with 1, the next image would often be beyond it
 LARGEST_METRES = 10.0  # positive radius in metres, unless spacing or accuracy need a larger one
+EXTENTS = 6  # positive radii in the median distance between two images, so that most images have negatives
 ACCURACIES = 4  # positive radius in accuracies of positions: an error should not turn a positive into a negative
 OPPOSITE_SHARE = 0.05  # share of pairs within the positive radius that look in opposite directions
+YAW_LIMIT = math.radians(30)  # images that look farther apart show different places; the paper's, for a robot
 MOST_PLACES, MOST_VISITS = 5000, 20  # places and visits that are compared with each other
+MOST_PAIRED = 1000  # places between which all distances are computed
 BLOCK_PLACES = 2000
+OVERLAPPING = 0.1  # share of a visit that should be near another visit
 MEETING = 0.1  # share of a visit near another one, from which their distance says how accurate positions are
 SAME_STRETCH = 20  # images of one visit that are this many places apart may be two laps
 
@@ -38,16 +44,25 @@ class Survey:
     @cached_property
     def positive_radius(self) -> float:
         """Images within this distance show the same place."""
-        usual = USUAL_RADIUS * self.spacing
+        usual = min(USUAL_RADIUS * self.spacing, self.extent / EXTENTS)
         if self.unit == "m":
             usual = min(usual, LARGEST_METRES)
         return _rounded(max(usual, SMALLEST_RADIUS * self.spacing, ACCURACIES * self.accuracy))
 
     @cached_property
     def negative_radius(self) -> float:
-        """Images beyond this distance show different places: four times as far, in metres at most 15 m more."""
+        """Images beyond this distance show different places: four times as far, in metres at most 15 m more.
+
+        At most, it is the distance beyond which half of the images are.
+        """
         near = self.positive_radius
-        return _rounded(max(min(4 * near, near + 15), 1.5 * near) if self.unit == "m" else 4 * near)
+        far = min(4 * near, near + 15) if self.unit == "m" else 4 * near
+        return _rounded(max(min(far, self.extent), 1.5 * near))
+
+    @cached_property
+    def extent(self) -> float:
+        """The median distance between two images."""
+        return float(np.median(pdist(self.places.positions[evenly(len(self.places), MOST_PAIRED)])))
 
     @cached_property
     def visits(self) -> dict[str, Ints]:
@@ -90,12 +105,15 @@ class Survey:
 
     @cached_property
     def landmarks_needed(self) -> int:
-        """Landmarks so that nearly every place is within half the positive radius of one."""
-        left, positions, count = np.ones(len(self.places), dtype=bool), self.places.positions, 0
+        """Landmarks so that every place is within half the positive radius of one, which looks in its direction."""
+        left, positions, yaw, count = np.ones(len(self.places), dtype=bool), self.places.positions, self.places.yaw, 0
         tree = KDTree(positions)
         for row in range(len(positions)):
             if left[row]:
-                left[tree.query_ball_point(positions[row], self.positive_radius / 2)] = False
+                near = np.array(tree.query_ball_point(positions[row], self.positive_radius / 2))
+                if self.opposite_views:
+                    near = near[~(np.abs(wrap(yaw[near] - yaw[row])) > YAW_LIMIT)]
+                left[near] = left[row] = False
                 count += 1
         return count
 
