@@ -78,8 +78,8 @@ def test_finds_what_exact_search_finds(uri: str, town: Any, tmp_path: Path) -> N
 def test_a_large_map_is_searched_approximately(
     uri: str, described: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(milvus, "WORTHWHILE", 500)
-    places, vectors = described(600)
+    monkeypatch.setattr(milvus, "WORTHWHILE", 2500)
+    places, vectors = described(3000)
     made = Map.build(places, vectors, "encoder")
     made.upload(uri).save(tmp_path / "map")
     store = Map.open(tmp_path / "map").store
@@ -88,6 +88,12 @@ def test_a_large_map_is_searched_approximately(
     true, expected = made.store.nearest(vectors[:100], 5)
     assert (rows == true).mean() > 0.95
     np.testing.assert_allclose(squared[rows == true], expected[rows == true], rtol=1e-5, atol=1e-6)
+    monkeypatch.setattr(milvus, "PROBED", 1)
+    assert (store.nearest(vectors[:100], 5)[0] != true).any()
+    few = np.arange(3000) % 3 == 0
+    for count, among in ((2800, None), (5, few), (700, few)):  # one cell has too few of all, and of the rows of a part
+        found = [one.nearest(vectors[:20], count, among=among)[1] for one in (store, made.store)]
+        np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.cluster
