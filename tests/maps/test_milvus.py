@@ -41,6 +41,23 @@ def test_refuses_descriptors_beyond_the_limit(described: Callable[..., Any]) -> 
         Milvus.load("http://127.0.0.1:1", places.place_id, Exact(np.eye(2, 32_769, dtype=np.float32)))
 
 
+@pytest.mark.cluster
+def test_a_request_that_takes_too_long_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    grpc = pytest.importorskip("grpc")
+
+    class TooLong(grpc.RpcError):
+        def details(self) -> str:
+            return "Deadline Exceeded"
+
+    def ask() -> None:
+        raise TooLong
+
+    monkeypatch.setattr(milvus, "PATIENCE", -1.0)
+    ids = np.array(["a"], dtype=np.dtypes.StringDType())
+    with pytest.raises(MappableError, match=r"Milvus failed .Deadline Exceeded.; start the server"):
+        Milvus("http://127.0.0.1:1", "any", ids, 2)._asked(ask)
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     pytest.importorskip("milvus")

@@ -26,6 +26,7 @@ LARGEST_COUNT = 16_384  # limit of a Milvus server on the results of a query
 LONGEST_ID = 65_535  # bytes of a text in Milvus
 NUMBERS = 2**22  # numbers of descriptors per message, 16 MB
 MOST_ROWS = 8192  # rows per message; a server returns at most 16,384
+MOST_QUERIES = 64  # queries per message: 256 among 120,000 landmarks took over 30 s on a busy machine
 KEPT = 2**26  # numbers of descriptors that stay in memory, 256 MB; every search takes the same sample of landmarks
 TIES = 16  # additional results per query, so that the lower row comes first if several are equally near
 SECONDS = 30.0  # timeout of a request
@@ -118,7 +119,7 @@ class Milvus:
             )
         wanted = min(count + TIES, allowed, LARGEST_COUNT)
         rows, squared = np.empty((len(queries), count), np.int64), np.empty((len(queries), count), np.float32)
-        size = max(1, min(NUMBERS // self.dimensions, 2**16 // wanted))
+        size = max(1, min(MOST_QUERIES, NUMBERS // self.dimensions, 2**16 // wanted))
         probed = PROBED if allowed > WORTHWHILE else CELLS
         for start in range(0, len(queries), size):
             some = slice(start, start + size)
@@ -198,11 +199,11 @@ class Milvus:
             while True:
                 try:
                     return ask()
-                except _pymilvus().MilvusException:
+                except _exceptions():
                     if time.monotonic() > ends:
                         raise
                 time.sleep(1)
-                with suppress(_pymilvus().MilvusException):
+                with suppress(*_exceptions()):
                     self._client.load_collection(self.collection, timeout=SECONDS)
 
     @cached_property
@@ -245,7 +246,7 @@ class Milvus:
         client = self._client
         asked = client.prepare_index_params()
         asked.add_index("descriptor", index_type=kind, metric_type="L2", params=options)
-        client.create_index(self.collection, asked, timeout=LOADING)
+        client.create_index(self.collection, asked, timeout=INDEXING)  # waits until it is built
 
     def _build_index(self) -> None:
         """Build the index of a large map, after all rows were sent: the server merges them into larger segments first.
@@ -326,14 +327,23 @@ def _pymilvus() -> Any:
     return pymilvus
 
 
+def _exceptions() -> tuple[type[Exception], ...]:
+    """What pymilvus raises. A request that took too long, or is not permitted, raises the exception of gRPC."""
+    exception = _pymilvus().MilvusException
+    import grpc
+
+    return exception, grpc.RpcError
+
+
 @contextmanager
 def _explained(uri: str, remedy: str) -> Iterator[None]:
     """Turn an exception of pymilvus into one sentence."""
-    exception = _pymilvus().MilvusException
+    exceptions = _exceptions()
     try:
         yield
-    except exception as error:
-        cause = " ".join(str(error.message).split())[:200]
+    except exceptions as error:
+        text = error.message if hasattr(error, "message") else error.details()  # type: ignore[attr-defined]
+        cause = " ".join(str(text).split())[:200]
         raise MappableError(f"{uri}: Milvus failed ({cause}); {remedy}") from None
 
 
