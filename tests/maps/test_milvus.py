@@ -41,6 +41,23 @@ def test_refuses_descriptors_beyond_the_limit(described: Callable[..., Any]) -> 
         Milvus.load("http://127.0.0.1:1", places.place_id, Exact(np.eye(2, 32_769, dtype=np.float32)))
 
 
+@pytest.mark.cluster
+def test_a_request_that_takes_too_long_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    grpc = pytest.importorskip("grpc")
+
+    class TooLong(grpc.RpcError):
+        def details(self) -> str:
+            return "Deadline Exceeded"
+
+    def ask() -> None:
+        raise TooLong
+
+    monkeypatch.setattr(milvus, "PATIENCE", -1.0)
+    ids = np.array(["a"], dtype=np.dtypes.StringDType())
+    with pytest.raises(MappableError, match=r"Milvus failed .Deadline Exceeded.; start the server"):
+        Milvus("http://127.0.0.1:1", "any", ids, 2)._asked(ask)
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     pytest.importorskip("milvus")
@@ -78,8 +95,8 @@ def test_finds_what_exact_search_finds(uri: str, town: Any, tmp_path: Path) -> N
 def test_a_large_map_is_searched_approximately(
     uri: str, described: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(milvus, "WORTHWHILE", 500)
-    places, vectors = described(600)
+    monkeypatch.setattr(milvus, "WORTHWHILE", 2500)
+    places, vectors = described(3000)
     made = Map.build(places, vectors, "encoder")
     made.upload(uri).save(tmp_path / "map")
     store = Map.open(tmp_path / "map").store
@@ -88,6 +105,12 @@ def test_a_large_map_is_searched_approximately(
     true, expected = made.store.nearest(vectors[:100], 5)
     assert (rows == true).mean() > 0.95
     np.testing.assert_allclose(squared[rows == true], expected[rows == true], rtol=1e-5, atol=1e-6)
+    monkeypatch.setattr(milvus, "PROBED", 1)
+    assert (store.nearest(vectors[:100], 5)[0] != true).any()
+    few = np.arange(3000) % 3 == 0
+    for count, among in ((2800, None), (5, few), (700, few)):  # one cell has too few of all, and of the rows of a part
+        found = [one.nearest(vectors[:20], count, among=among)[1] for one in (store, made.store)]
+        np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.cluster

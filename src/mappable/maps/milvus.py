@@ -26,14 +26,15 @@ LARGEST_COUNT = 16_384  # limit of a Milvus server on the results of a query
 LONGEST_ID = 65_535  # bytes of a text in Milvus
 NUMBERS = 2**22  # numbers of descriptors per message, 16 MB
 MOST_ROWS = 8192  # rows per message; a server returns at most 16,384
+MOST_QUERIES = 64  # queries per message: 256 among 120,000 landmarks took over 30 s on a busy machine
 KEPT = 2**26  # numbers of descriptors that stay in memory, 256 MB; every search takes the same sample of landmarks
 TIES = 16  # additional results per query, so that the lower row comes first if several are equally near
 SECONDS = 30.0  # timeout of a request
 PATIENCE = 90.0  # seconds in which a server may restart; a server that was killed needs about 30 s to load its data
 LOADING = 600.0  # timeout for loading a collection into the server's memory
-INDEXING = 7200.0  # timeout for building an index; HNSW of 200,000 x 512 took several minutes on two busy cores
-HNSW: dict[str, Any] = {"M": 32, "efConstruction": 200}
-SEARCHED = 512  # smallest number of candidates per query that HNSW keeps (its `ef`)
+INDEXING = 7200.0  # timeout for building an index
+# Large maps are sorted into cells, per segment of the server (512 MB). HNSW needs many times longer to build.
+CELLS, PROBED = 256, 32  # cells of a segment, and those that a query searches
 TOKEN = "MAPPABLE_MILVUS_TOKEN"  # noqa: S105 (name of an environment variable)
 
 RELOAD = "load the map again with `mappable map upload`"
@@ -49,7 +50,8 @@ class Milvus:
     maps share a collection, and loading twice stores nothing twice.
 
     Distances are computed from differences, so near duplicates have accurate distances. Up to 100,000 landmarks, the
-    search is exact. With more, HNSW misses a neighbor now and then; `recall` is measured by `load`.
+    search is exact, also among the rows of a part of a map. With more, the server searches the cells nearest to a query
+    (IVF_FLAT) and misses a neighbor now and then; `recall` is measured by `load`.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class Milvus:
             if made._count(block) != len(block):
                 made._upsert(block, source.take(block))
         made._asked(lambda: made._client.flush(made.collection, timeout=LOADING))
-        made._asked(made._wait_for_index)
+        made._asked(made._build_index)
         if len(made) > WORTHWHILE:
             made.recall = measured_recall(made, source, 0)
         return made
@@ -117,13 +119,16 @@ class Milvus:
             )
         wanted = min(count + TIES, allowed, LARGEST_COUNT)
         rows, squared = np.empty((len(queries), count), np.int64), np.empty((len(queries), count), np.float32)
-        size = max(1, min(NUMBERS // self.dimensions, 2**16 // wanted))
+        size = max(1, min(MOST_QUERIES, NUMBERS // self.dimensions, 2**16 // wanted))
+        probed = PROBED if allowed > WORTHWHILE else CELLS
         for start in range(0, len(queries), size):
             some = slice(start, start + size)
-            rows[some], squared[some] = self._nearest(queries[some], count, wanted, _expression(among))
+            rows[some], squared[some] = self._nearest(queries[some], count, wanted, _expression(among), probed)
         return rows, squared
 
-    def _nearest(self, queries: Floats32, count: int, wanted: int, expression: str) -> tuple[Ints, Floats32]:
+    def _nearest(
+        self, queries: Floats32, count: int, wanted: int, expression: str, probed: int
+    ) -> tuple[Ints, Floats32]:
         client = self._opened
         hits = self._asked(
             lambda: client.search(
@@ -133,12 +138,14 @@ class Milvus:
                 filter=expression,
                 limit=wanted,
                 output_fields=["row"],
-                search_params={"params": {"ef": max(SEARCHED, wanted)} if len(self) > WORTHWHILE else {}},
+                search_params={"params": {"nprobe": probed} if len(self) > WORTHWHILE else {}},
                 consistency_level="Eventually",  # the collection does not change
                 timeout=SECONDS,
             )
         )
         found = [len(one) for one in hits]
+        if min(found) < count and probed < CELLS:  # these cells have too few
+            return self._nearest(queries, count, wanted, expression, CELLS)
         if min(found) < count:
             problem = f"found {min(found):,} of {count:,} landmarks"
             raise MappableError(f"{self.uri}: collection {self.collection} {problem}; {RELOAD}")
@@ -192,11 +199,11 @@ class Milvus:
             while True:
                 try:
                     return ask()
-                except _pymilvus().MilvusException:
+                except _exceptions():
                     if time.monotonic() > ends:
                         raise
                 time.sleep(1)
-                with suppress(_pymilvus().MilvusException):
+                with suppress(*_exceptions()):
                     self._client.load_collection(self.collection, timeout=SECONDS)
 
     @cached_property
@@ -232,14 +239,34 @@ class Milvus:
             schema.add_field("descriptor", DataType.FLOAT_VECTOR, dim=self.dimensions)
             client.create_collection(self.collection, schema=schema, timeout=SECONDS)
         if not client.list_indexes(self.collection, "descriptor"):
-            kind, options = ("HNSW", HNSW) if len(self) > WORTHWHILE else ("FLAT", {})
-            asked = client.prepare_index_params()
-            asked.add_index("descriptor", index_type=kind, metric_type="L2", params=options)
-            client.create_index(self.collection, asked, timeout=LOADING)
+            self._index("FLAT")
+        client.load_collection(self.collection, timeout=LOADING)
+
+    def _index(self, kind: str, **options: int) -> None:
+        client = self._client
+        asked = client.prepare_index_params()
+        asked.add_index("descriptor", index_type=kind, metric_type="L2", params=options)
+        client.create_index(self.collection, asked, timeout=INDEXING)  # waits until it is built
+
+    def _build_index(self) -> None:
+        """Build the index of a large map, after all rows were sent: the server merges them into larger segments first.
+
+        A search before the server has loaded the index would be exact and slow, and recall could not be measured.
+        """
+        client = self._client
+        if len(self) > WORTHWHILE:
+            names = client.list_indexes(self.collection, "descriptor")
+            if names and client.describe_index(self.collection, "descriptor")["index_type"] == "FLAT":
+                client.release_collection(self.collection, timeout=LOADING)
+                client.drop_index(self.collection, "descriptor", timeout=LOADING)
+                names = []
+            if not names:
+                self._index("IVF_FLAT", nlist=CELLS)
+        self._wait_for_index()
         client.load_collection(self.collection, timeout=LOADING)
 
     def _wait_for_index(self) -> None:
-        """Wait until the index has all rows; until then, a server searches the remaining rows one by one."""
+        """Wait until the index has all rows."""
         ends = time.monotonic() + INDEXING
         while True:
             state = self._client.describe_index(self.collection, "descriptor")
@@ -300,14 +327,23 @@ def _pymilvus() -> Any:
     return pymilvus
 
 
+def _exceptions() -> tuple[type[Exception], ...]:
+    """What pymilvus raises. A request that took too long, or is not permitted, raises the exception of gRPC."""
+    exception = _pymilvus().MilvusException
+    import grpc
+
+    return exception, grpc.RpcError
+
+
 @contextmanager
 def _explained(uri: str, remedy: str) -> Iterator[None]:
     """Turn an exception of pymilvus into one sentence."""
-    exception = _pymilvus().MilvusException
+    exceptions = _exceptions()
     try:
         yield
-    except exception as error:
-        cause = " ".join(str(error.message).split())[:200]
+    except exceptions as error:
+        text = error.message if hasattr(error, "message") else error.details()  # type: ignore[attr-defined]
+        cause = " ".join(str(text).split())[:200]
         raise MappableError(f"{uri}: Milvus failed ({cause}); {remedy}") from None
 
 
