@@ -131,7 +131,8 @@ def test_without_a_preset_the_images_decide(toy_folder: Path, tmp_path: Path) ->
     shown = run(toy_folder, tmp_path / "out", "--show-settings", "--set", "seed=3")
     assert shown.exit_code == 0, shown.exception
     found = yaml.safe_load(shown.stdout)
-    assert (found["positive_radius"], found["negative_radius"], found["seed"]) == (10.0, 25.0, 3)
+    # 8 m is a sixth of the median distance between two images, and less than five times the spacing.
+    assert (found["positive_radius"], found["negative_radius"], found["seed"]) == (8.0, 23.0, 3)
     assert (found["iterations"], found["size"]) == (0, "64x48")  # 40 images are too few to train on
     both = run(toy_folder, tmp_path / "out", "--preset", "street", "--minutes", 3).exception
     assert "--minutes is for training without a preset" in str(both)
