@@ -54,5 +54,13 @@ class Server:
     def kill(self) -> None:
         """Kill with -9, as a crash would, and wait for the end."""
         os.kill(self.pid, signal.SIGKILL)
-        while (status := Path(f"/proc/{self.pid}/stat")).exists() and status.read_text().split()[2] != "Z":
+        while self._runs():
             time.sleep(0.1)
+
+    def _runs(self) -> bool:
+        """Whether a thread still runs: until the last one ends, the port is taken, although the first is a zombie."""
+        try:
+            stats = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
+        except OSError:  # it ended
+            return Path(f"/proc/{self.pid}/task").exists()
+        return any(stat.rpartition(")")[2].split()[0] not in "ZX" for stat in stats)
