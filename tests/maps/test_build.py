@@ -1,6 +1,7 @@
 """Building a map of descriptors that are there already: whose places are landmarks, and whose calibrate."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,7 @@ def test_a_sequence_that_the_encoder_learned_from_is_no_calibration_split(
 ) -> None:
     given = gathered(town)
     places = given.places.replace(sequence=np.where(given.places.split == "train", "monday", "tuesday"))
-    about = About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), sequences=trained)
-    built = build_map_of(Described(places, given.descriptors, "made-up", about), every=True)
+    built = build_map_of(Described(places, given.descriptors, "made-up", about(sequences=trained)), every=True)
     assert built.calibration is not None
     assert built.calibration.source == source
 
@@ -67,6 +67,51 @@ def test_roles_stand_in_for_splits(town: Any) -> None:
     queries = Described(places[count:], described.descriptors[count:])
     with pytest.raises(BadInputError, match="landmark"):
         build_map_of(queries, town.encoder)
+
+
+def two_visits(town: Any, every: int = 2) -> Described:
+    """The known drive as the visit `monday`, and every second image of it with other noise as `tuesday`."""
+    at = town.known[0][::every]
+    both = concatenate([town.places(at, name, sequence=name) for name in ("monday", "tuesday")])
+    return Described(both, np.concatenate([town.known[1][::every], town.describe(at, 7)]))
+
+
+def about(**changes: Any) -> About:
+    return About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), **changes)
+
+
+@pytest.mark.medium
+def test_without_a_split_one_visit_calibrates_with_the_landmarks_of_the_others(town: Any) -> None:
+    built = build_map_of(two_visits(town), town.encoder, landmarks=160)
+    assert built.calibration is not None
+    assert built.calibration.source == "visits"
+    assert not built.calibration.note
+    assert set(built.places.sequence) == {"monday", "tuesday"}  # but all visits have landmarks
+    locator = Locator(built)
+    found = locator.locate(town.drive[1], encoder=town.encoder)
+    number = {name: row for row, name in enumerate(built.places.place_id)}
+    truly = np.linalg.norm(locator.positions[[number[one.landmark] for one in found]] - town.drive[0], axis=1)
+    held = np.mean([one.low <= off <= one.high for one, off in zip(found, truly, strict=True)])
+    assert held > 0.87
+    assert np.mean([one.confident for one in found]) > 0.8
+    assert np.median([one.high - one.low for one in found]) < 15  # the route is 400 m long
+
+
+@pytest.mark.medium
+def test_images_that_trained_the_encoder_show_nothing_of_another_visit(town: Any) -> None:
+    given = two_visits(town)
+    trained = replace(given, encoder=town.encoder, about=about(sequences=("monday", "tuesday")))
+    built = build_map_of(trained, landmarks=160)
+    assert built.calibration is not None
+    assert built.calibration.source == "train"
+    held_out = given.places.place_id[given.places.x > 150]
+    few = build_map_of(trained, landmarks=160, unseen=held_out[:40].tolist())
+    assert few.calibration == built.calibration
+    better = build_map_of(trained, landmarks=160, unseen=held_out.tolist())
+    assert better.calibration is not None
+    assert better.calibration.source == "visits"
+    assert better.calibration.images < len(held_out) / 2
+    assert better.calibration.drive == built.calibration.drive
 
 
 @pytest.mark.medium

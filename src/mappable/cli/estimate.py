@@ -79,14 +79,14 @@ def _rows_not_trained(described: "Described", model: Path | None) -> "Ints | Non
     """Rows that did not train the encoder; None if it was not trained at all."""
     import numpy as np
 
-    from mappable.learning.choosing import read_record
+    from mappable.learning.choosing import held_out
 
     about, places = described.about, described.places
     if about is None or not about.sequences or about.settings.get("iterations") == 0:
         return None
-    held = (read_record(model) or {}).get("held_out") if model is not None else None
-    if isinstance(held, list) and held:
-        return np.flatnonzero(np.isin(places.place_id.astype(str), [str(one) for one in held]))
+    held = None if model is None else held_out(model)
+    if held is not None:
+        return np.flatnonzero(np.isin(places.place_id.astype(str), held))
     unseen = np.flatnonzero([name not in about.sequences for name in places.sequence])
     if not len(unseen):
         problem = "the encoder was trained on all visits, so an estimate would be too good"

@@ -95,14 +95,16 @@ def build(
     """Build a map: choose landmarks, and calibrate on the remaining images what feature distances mean in metres.
 
     Landmarks come from the split `train`; without splits, from the role `reference`, or from all images but queries.
-    The split `calibration` calibrates the map; without that split, references that are not landmarks do. In that case,
-    at most half of the references become landmarks by default.
+    The split `calibration` calibrates the map. Without that split, references that are not landmarks do: those of one
+    visit, with the landmarks of the others, if the encoder did not train on them. In that case, at most half of the
+    references become landmarks by default.
 
     The map contains a copy of the encoder: `mappable locate` needs only the folder of the map. Of a torch.hub model,
     the map contains only the name and the commit.
     """
     from mappable.features.descriptors import read_descriptors
     from mappable.features.foreign.encoder import ForeignEncoder
+    from mappable.learning.choosing import held_out
     from mappable.maps.build import Options, build_map, build_map_of
     from mappable.maps.encoders import find_encoder, open_encoder
     from mappable.maps.folder import MAP, check_folder
@@ -134,6 +136,7 @@ def build(
         if elsewhere is not None:
             absent_images = packed_or_files(elsewhere, load_some_places(elsewhere), loaded, places.decoding)
         _print_used_images(places)
+        options["unseen"] = held_out(Path(encoder_file).parent)
         built = build_map(loaded, places, packed_images(table, places, loaded), elsewhere=absent_images, **options)
     print_map((built.with_index(seed) if _wants_index(built, approximate) else built).save(out, kept), as_json)
     typer.echo(f"written to {out}", err=as_json)
@@ -144,6 +147,7 @@ def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool 
 
     A map that was built of the same images with the same encoder is kept. Return True if a map was built.
     """
+    from mappable.learning.choosing import held_out
     from mappable.maps.build import build_map_of, usual_landmarks
     from mappable.maps.encoders import find_encoder
     from mappable.maps.folder import MAP
@@ -155,7 +159,8 @@ def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool 
             print_map(kept)
             return False
     count = usual_landmarks(described.about, described.places)
-    print_map(build_map_of(described, landmarks=count).save(out, find_encoder(str(model))))
+    built = build_map_of(described, landmarks=count, unseen=held_out(model))
+    print_map(built.save(out, find_encoder(str(model))))
     return True
 
 

@@ -324,7 +324,7 @@ def print_map(shown: "Map", as_json: bool = False) -> None:
         reach = f"feature distances measure up to {known.reach:.1f} {one.unit}"
         typer.echo(f"calibrated on {known.images:,} images{away}: {reach}")
         width = f"{100 * known.coverage:g} % intervals about {known.width:.1f} {one.unit} wide"
-        if known.source == "calibration":  # other images say nothing about images of another visit
+        if known.source != "train":  # such images say nothing about images of another visit
             typer.echo(f"confident for {100 * known.confident:.1f} % of the images, with {width}")
         if not known.elsewhere:
             problem = "the map was calibrated without images from elsewhere, and may accept some"

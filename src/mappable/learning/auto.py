@@ -85,8 +85,8 @@ def plan(
     radii, reasons = _radii(seen)
     base, network = _base("gpu" if gpu else "cpu"), {}
     shelf, why = _base("off-the-shelf"), "the best of our study; its weights can be fetched"
-    own = changes.get("backbone", find_weights(base["weights"]).backbone)
-    if own != find_weights(base["weights"]).backbone and "weights" not in changes:
+    own = None if "weights" in changes else changes.get("backbone")
+    if own is not None and own != find_weights(base["weights"]).backbone:
         del base["weights"], shelf["weights"]
     elif not is_at_hand(base["weights"]):
         # On a GPU, VGG-16 is better if all layers learn (docs/results.md, "Fourth study").

@@ -86,6 +86,12 @@ def read_record(out: Path) -> dict[str, object] | None:
     return record if isinstance(record, dict) else None
 
 
+def held_out(out: Path) -> list[str] | None:
+    """Ids of the images that the run in `out` held out of training; None if it recorded none."""
+    ids = (read_record(out) or {}).get("held_out")
+    return [str(one) for one in ids] if isinstance(ids, list) and ids else None
+
+
 def write_record(out: Path, places: Places, plan: Plan, chosen: Chosen | None = None) -> None:
     """Write what was planned, and what was chosen, if it is known."""
     record = {

@@ -5,15 +5,17 @@ from dataclasses import replace
 from typing import TypedDict, Unpack
 
 import numpy as np
+from scipy.spatial import KDTree
 
-from mappable.arrays import Floats, Floats32, Ints, evenly, path_length
+from mappable.arrays import Bools, Floats, Floats32, Ints, evenly, path_length
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import Described
 from mappable.features.image_encoder import ImageEncoder
-from mappable.maps.calibrate import calibrate, calibrating
+from mappable.maps.between import spacing_of
+from mappable.maps.calibrate import ENOUGH_FOR_INTERVALS, FEWEST, calibrate, calibrating
 from mappable.maps.calibrate_drive import OneVisit
-from mappable.maps.calibration import Source
+from mappable.maps.calibration import Calibration, Source
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.landmarks import greedy_landmarks, sequential_landmarks
 from mappable.maps.map import Map, Storage
@@ -23,6 +25,9 @@ from mappable.places.table import Places
 
 DEFAULT_LANDMARKS = 200  # number of landmarks if neither the user nor the encoder's settings give one
 MOST_CALIBRATING = 5000  # largest number of images to calibrate on; a larger set is thinned evenly
+MOST_VISITS = 20  # visits that may calibrate a map without a split `calibration`: the longest ones
+MOST_COPIED = 20_000  # largest number of landmarks of which the other visits' are copied for that
+ACROSS = 2.0  # an image counts if a landmark of another visit is within this distance; in spacings of landmarks
 
 
 class Options(TypedDict, total=False):
@@ -33,7 +38,8 @@ class Options(TypedDict, total=False):
     takes every reference.
 
     Intervals of the calibration have the `coverage`. Its threshold accepts a share `false_accepts` of images from
-    elsewhere. `storage` is the number format of descriptors.
+    elsewhere. `storage` is the number format of descriptors. `unseen` are the ids of images that a trained encoder did
+    not train on (default: those of visits that it did not see).
     """
 
     landmarks: int | None
@@ -43,6 +49,7 @@ class Options(TypedDict, total=False):
     coverage: float
     false_accepts: float
     storage: Storage
+    unseen: Collection[str] | None
 
 
 def build_map(
@@ -56,8 +63,10 @@ def build_map(
     """Build a map from some of the places and calibrate it on others; `Options` lists all options.
 
     Landmarks are chosen among `places.references()`. Their number comes from `options`, or else from the encoder's
-    settings. The map is calibrated on `places.calibration()`. If that is empty, it is calibrated on references that
-    are not landmarks, which makes intervals too narrow. A map that cannot be calibrated gets a note with the cause.
+    settings. The map is calibrated on `places.calibration()`. If that is empty, references that are not landmarks
+    calibrate it: those of the visit that the landmarks of the other visits find worst, if the encoder did not train on
+    them. Otherwise all of them do, which makes intervals too narrow. A map that cannot be calibrated gets a note with
+    the cause.
 
     `images` (n, height, width, 3) are the images of the places; by default, their files are decoded. `elsewhere` are
     images that are not on the map. With them, the map learns to reject such images.
@@ -113,6 +122,7 @@ def _build(
     coverage: float = 0.9,
     false_accepts: float = 0.05,
     storage: Storage = "float32",
+    unseen: Collection[str] | None = None,
 ) -> Map:
     for name, value in (("coverage", coverage), ("false_accepts", false_accepts)):
         if not 0 < value < 1:
@@ -127,6 +137,7 @@ def _build(
     built = Map.build(table, describe(chosen), encoder, about=about, storage=storage)
     trained = () if about is None or about.settings.get("iterations") == 0 else about.sequences
     rows, source = _calibrating(places, references, chosen, trained)
+    fresh = ~np.isin(places.sequence, list(trained)) if unseen is None else np.isin(places.place_id, list(unseen))
     seen, absent = describe(rows), None if elsewhere is None else elsewhere()
     shares = {"coverage": coverage, "false_accepts": false_accepts}
     visit, along = visits(places, rows, chosen)
@@ -145,7 +156,65 @@ def _build(
         )
     except UncalibratedError as error:
         return replace(built, places=built.places.noting(Note(f"not calibrated: {error}")))
+    if source == "train" and not len(places.calibration()) and len(chosen) <= MOST_COPIED:
+        across = _across_visits(built, places, chosen, rows, seen, fresh | (not trained), absent, **shares)
+        # The model of drives stays: it allows for changes that no visit so far has shown.
+        calibration = calibration if across is None else replace(across, drive=calibration.drive)
     return built.with_calibration(calibration)
+
+
+def _across_visits(
+    built: Map,
+    places: Places,
+    chosen: Ints,
+    rows: Ints,
+    seen: Floats32,
+    fresh: Bools,
+    elsewhere: Floats32 | None,
+    coverage: float,
+    false_accepts: float,
+) -> Calibration | None:
+    """Calibrate on `fresh` images of one visit, with the landmarks of the other visits; None if no visit has enough.
+
+    Another visit may differ as much from the map as the most different one so far. So the visit calibrates that these
+    landmarks find worst. `seen` are the descriptors of the `rows`, and `chosen` the rows of the landmarks.
+    """
+    names, counts = np.unique(places.sequence[rows], return_counts=True)
+    worst, found = np.inf, None
+    for name in names[np.argsort(-counts, kind="stable")[:MOST_VISITS]]:
+        others = np.flatnonzero(places.sequence[chosen] != name)
+        if len(others) < FEWEST:
+            continue
+        at = places.positions[chosen[others]]
+        near = ACROSS * spacing_of(at)
+        own = np.flatnonzero((places.sequence[rows] == name) & fresh[rows])
+        own = own[KDTree(at).query(places.positions[rows[own]])[0] <= near] if len(own) else own
+        if len(own) < ENOUGH_FOR_INTERVALS:
+            continue
+        part = Map.build(built.places[others], built.store.take(others), built.encoder)
+        nearest = part.store.nearest(seen[own], 1)[0][:, 0]
+        right = float((np.linalg.norm(at[nearest] - places.positions[rows[own]], axis=1) <= near).mean())
+        if right < worst:
+            worst, found = right, (part, own, others)
+    if found is None:
+        return None
+    part, own, others = found
+    images = rows[own]
+    try:
+        return calibrate(
+            part,
+            seen[own],
+            places.positions[images],
+            source="visits",
+            elsewhere=elsewhere,
+            along=visits(places, images, chosen[others])[1],
+            conditions=places.condition[images].tolist(),
+            yaw=places.yaw[images],
+            coverage=coverage,
+            false_accepts=false_accepts,
+        )
+    except UncalibratedError:
+        return None
 
 
 def visits(places: Places, images: Ints, landmarks: Ints) -> tuple[OneVisit | None, Floats]:

@@ -19,7 +19,7 @@ from mappable.maps.spread import Spread
 
 CROWD_SAMPLE = 1000  # largest number of landmarks around which the others within reach are counted
 FEWEST_NEIGHBORS, MOST_NEIGHBORS = 64, 512  # limits for the number of landmarks that are searched per image
-Source = Literal["calibration", "train"]
+Source = Literal["calibration", "visits", "train"]
 SURE_LOG_ODDS = float(np.log(4))  # least log odds that the place is right; below, an image is aliased
 
 

@@ -1,7 +1,7 @@
 """Estimate what a map will do on another visit: leave out each visit, and locate it in a map of the others."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,7 +87,9 @@ def estimate(described: Described, radius: float, asked: Ints | None = None, enc
     for name in track(chosen, "locating each visit in a map of the others", len(chosen)):
         rows = visits[name]
         others = np.setdiff1d(np.arange(len(places)), rows)
-        one = None if not len(others) else locate_visit(described, others, rows[allowed[rows]], radius, encoder)
+        unseen = None if asked is None else places.place_id[asked].tolist()
+        given = radius, encoder, unseen
+        one = None if not len(others) else locate_visit(described, others, rows[allowed[rows]], *given)
         results += [] if one is None else [one]
     if len(visits) < 2 or not results:
         raise BadInputError("an estimate needs two visits of the same places; visit the route again")
@@ -95,16 +97,25 @@ def estimate(described: Described, radius: float, asked: Ints | None = None, enc
 
 
 def locate_visit(
-    described: Described, known: Ints, asked: Ints, radius: float, encoder: str | None = None
+    described: Described,
+    known: Ints,
+    asked: Ints,
+    radius: float,
+    encoder: str | None = None,
+    unseen: Collection[str] | None = None,
 ) -> Visit | None:
-    """Build a map of the rows `known`, and locate the rows `asked` of one visit in it; None if too few were seen."""
+    """Build a map of the rows `known`, and locate the rows `asked` of one visit in it; None if too few were seen.
+
+    `unseen` are the ids of images that a trained encoder did not train on.
+    """
     places = described.places
     near = KDTree(places.positions[known]).query(places.positions[asked])[0] <= radius
     asked = asked[near]
     if len(asked) < FEWEST_QUERIES:
         return None
     part = replace(described, places=places[known].replace(split="", role=""), descriptors=described.descriptors[known])
-    built = build_map_of(part, encoder, landmarks=usual_landmarks(described.about, part.places))
+    count = usual_landmarks(described.about, part.places)
+    built = build_map_of(part, encoder, landmarks=count, unseen=unseen)
     if built.calibration is None:
         return None
     locator, seen = Locator(built), described.descriptors[asked]
