@@ -86,6 +86,7 @@ def test_without_a_split_one_visit_calibrates_with_the_landmarks_of_the_others(t
     assert built.calibration is not None
     assert built.calibration.source == "visits"
     assert not built.calibration.note
+    assert not summarize_map(built).notes
     assert set(built.places.sequence) == {"monday", "tuesday"}  # but all visits have landmarks
     locator = Locator(built)
     found = locator.locate(town.drive[1], encoder=town.encoder)

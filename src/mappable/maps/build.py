@@ -159,7 +159,8 @@ def _build(
     if source == "train" and not len(places.calibration()) and len(chosen) <= MOST_COPIED:
         across = _across_visits(built, places, chosen, rows, seen, fresh | (not trained), absent, **shares)
         # The model of drives stays: it allows for changes that no visit so far has shown.
-        calibration = calibration if across is None else replace(across, drive=calibration.drive)
+        if across is not None:
+            calibration = replace(across, drive=calibration.drive, landmarks=calibration.landmarks)
     return built.with_calibration(calibration)
 
 
