@@ -88,7 +88,7 @@ def test_without_a_calibration_split_training_images_take_its_place(
     mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
 ) -> None:
     places = load_places(wall)
-    both = places[places.split != "test"].replace(split="")
+    both = places[places.split != "test"].replace(split="", sequence="one visit")
     save_places(both, tmp_path / "both.parquet")
     build = ["map", "build", tmp_path / "both.parquet", tmp_path / "map", "--encoder", wall_encoder, "--overwrite"]
     built = mappable(*build, "--landmarks", 60)

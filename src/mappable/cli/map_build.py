@@ -95,9 +95,9 @@ def build(
     """Build a map: choose landmarks, and calibrate on the remaining images what feature distances mean in metres.
 
     Landmarks come from the split `train`; without splits, from the role `reference`, or from all images but queries.
-    The split `calibration` calibrates the map. Without that split, references that are not landmarks do: those of one
-    visit, with the landmarks of the others, if the encoder did not train on them. In that case, at most half of the
-    references become landmarks by default.
+    The split `calibration` calibrates the map. Without that split, references that are not landmarks calibrate it. If
+    the encoder did not train on one visit, that visit calibrates, with the landmarks of the others. By default, at most
+    half of the references then become landmarks.
 
     The map contains a copy of the encoder: `mappable locate` needs only the folder of the map. Of a torch.hub model,
     the map contains only the name and the commit.

@@ -26,7 +26,7 @@ from mappable.places.table import Places
 DEFAULT_LANDMARKS = 200  # number of landmarks if neither the user nor the encoder's settings give one
 MOST_CALIBRATING = 5000  # largest number of images to calibrate on; a larger set is thinned evenly
 MOST_VISITS = 20  # visits that may calibrate a map without a split `calibration`: the longest ones
-MOST_COPIED = 20_000  # largest number of landmarks of which the other visits' are copied for that
+MOST_COPIED = 20_000  # with more landmarks, no visit calibrates: the landmarks of the others would be copied
 ACROSS = 2.0  # an image counts if a landmark of another visit is within this distance; in spacings of landmarks
 
 
