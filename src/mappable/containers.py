@@ -138,8 +138,11 @@ def read_parquet(file: Path, *, rows: int | None = None, columns: list[str] | No
         content = file.read_bytes()
     footer = int.from_bytes(content[-8:-4], "little") + 8
     check_seal(content, file, max(0, len(content) - footer))
+    # Memory of Arrow, not of Python: a thread of Arrow may free it while Python ends, and would then abort the program.
+    memory = pyarrow.allocate_buffer(len(content))
+    memoryview(memory).cast("B")[:] = content
     with _parquet_errors(file):
-        source = pyarrow.BufferReader(content)
+        source = pyarrow.BufferReader(memory)
         schema = pyarrow.parquet.read_schema(source)
         # Texts stay in dictionaries until their lengths are known: a file can repeat a long text a million times.
         texts = [field.name for field in schema if pyarrow.types.is_string(field.type)]
