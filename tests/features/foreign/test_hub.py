@@ -114,11 +114,18 @@ def test_the_fingerprint_depends_on_weights(foreign_hub: Path, tmp_path: Path) -
     assert open_file(foreign_hub, "cpu").fingerprint != before
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param("images - images.mean(0) * (len(images) > 1), self.cell", id="on the others"),
+        pytest.param("images + torch.arange(len(images)).view(-1, 1, 1, 1), self.cell", id="on its position"),
+    ],
+)
 def test_an_image_that_depends_on_its_batch_is_described_alone(
-    foreign_hub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    foreign_hub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], changed: str
 ) -> None:
     alone = open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL)
-    edit(tmp_path / "repository", "images, self.cell", "images - images.mean(0) * (len(images) > 1), self.cell")
+    edit(tmp_path / "repository", "images, self.cell", changed)
     encoder = open_file(foreign_hub, "cpu", trust_code=True)
     assert "described one at a time" in capsys.readouterr().err
     np.testing.assert_allclose(encoder.embed(SMALL), alone, atol=1e-6)

@@ -30,8 +30,8 @@ class ForeignEncoder:
     file that a map keeps. Errors begin with `name`; the description of the encoder has its `title`.
 
     The constructor describes three generated images. It raises if the network fails, or if it describes an image
-    differently when asked again. If the descriptor of an image depends on the other images in its batch, images are
-    described one at a time, and a warning says so.
+    differently when asked again. If the descriptor of an image depends on the other images in its batch, or on its
+    position among them, images are described one at a time, and a warning says so.
     """
 
     def __init__(
@@ -137,16 +137,17 @@ class ForeignEncoder:
         pixels = np.stack([resize_image(one, self.about.size, "stretch") for one in coarse])
         images = torch.from_numpy(pixels).to(self._inputs)
         with backbone_precision(self._inputs, "float32"):
-            outputs, together = [self._raw(images[:1]) for _ in range(2)], unit(self._raw(images))
-        alone, again = (unit(output) for output in outputs)
-        if not float(torch.linalg.vector_norm(alone - again)) <= TOLERANCE:
+            outputs = [self._raw(image[None]) for image in (*images, images[0])]
+            together = unit(self._raw(images))
+        if len({output.shape[1] for output in (*outputs, together)}) > 1:
+            raise BadInputError(f"{self.name}: the length of a descriptor changes with the images or their number")
+        *alone, again = (unit(output) for output in outputs)
+        if not _apart(alone[0], again) <= TOLERANCE:
             raise BadInputError(f"{self.name}: describes the same image differently each time; it is no encoder")
         length = float(torch.linalg.vector_norm(outputs[0]))
         if abs(length - 1) > TOLERANCE and not self.description.normalize:
             self._note(f"descriptors have length {length:.3g}, not 1; they are scaled to length one")
-        if together.shape[1] != alone.shape[1]:
-            raise BadInputError(f"{self.name}: the length of a descriptor changes with the number of images")
-        difference = float(torch.linalg.vector_norm(together[:1] - alone))
+        difference = _apart(torch.cat(alone), together)
         if not difference <= TOLERANCE:
             change = f"by {difference:.2g}, more than {TOLERANCE:g}"
             self._note(
@@ -154,8 +155,13 @@ class ForeignEncoder:
                 "so images are described one at a time, which is slower"
             )
             self._one_at_a_time = True
-        return int(alone.shape[1])
+        return int(together.shape[1])
 
     def _note(self, text: str) -> None:
         if speaks():
             print(f"warning: {self.name}: {text}", file=sys.stderr)
+
+
+def _apart(first: Tensor, second: Tensor) -> float:
+    """The largest length of a difference of rows."""
+    return float(torch.linalg.vector_norm(first - second, dim=1).max())
