@@ -131,6 +131,13 @@ def test_an_image_that_depends_on_its_batch_is_described_alone(
     np.testing.assert_allclose(encoder.embed(SMALL), alone, atol=1e-6)
 
 
+@pytest.mark.parametrize("scale", ["1e-25", "1e-7", "1e20"])
+def test_descriptors_have_length_one_however_long_the_output_is(foreign_hub: Path, tmp_path: Path, scale: str) -> None:
+    before = open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL)
+    edit(tmp_path / "repository", "self.weight *", f"{scale} *")
+    np.testing.assert_allclose(open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL), before, atol=1e-6)
+
+
 def test_a_descriptor_of_another_length_is_scaled_with_a_warning(
     foreign_hub: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
