@@ -153,8 +153,9 @@ def check_description(values: Mapping[Any, Any], name: str) -> Description:
         reason = problem["msg"][0].lower() + problem["msg"][1:]  # the values keep their case
         reason = reason.replace("input should be", "it must be").replace("tuple", "list")
         raise BadInputError(f"{name}: {key} is {shown(values.get(key))}; {reason}") from None
-    if found.hub is None and (key := next((one for one in ("arguments", "code") if getattr(found, one)), None)):
-        raise BadInputError(f"{name}: {key} is only for torch.hub models; remove this key, or add the key hub")
+    misplaced = [one for one in ("arguments", "code") if getattr(found, one)]
+    if found.hub is None and misplaced:
+        raise BadInputError(f"{name}: {misplaced[0]} is only for torch.hub models; remove this key, or add the key hub")
     try:
         check_settings(found.size, found.fit)
     except BadInputError as error:

@@ -163,7 +163,8 @@ class ForeignEncoder:
 
 def _lengths(vectors: Tensor) -> Tensor:
     """Lengths (n,) of rows in float64, in which squares of very large and very small numbers fit."""
-    return torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)
+    lengths: Tensor = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)
+    return lengths
 
 
 def _unit(vectors: Tensor) -> Tensor:
