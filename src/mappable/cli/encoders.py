@@ -17,7 +17,7 @@ KINDS = {
     "NAME.onnx": "written by `mappable export`",
     "NAME.onnx with NAME.yaml": "any ONNX file; the YAML file describes its images",
     "hub:OWNER/REPO:ENTRY": "any torch.hub model; also hub:OWNER/REPO@COMMIT:ENTRY and hub:/FOLDER:ENTRY",
-    "--descriptors FILE": "descriptors of any other program, in place of an encoder",
+    "--descriptors FILE": "descriptors of any other program",
 }
 QUERIES, WARM_UP = 20, 3  # images that are described for a time
 
@@ -64,18 +64,20 @@ def _list_parts(device: str, measure: bool, as_json: bool) -> None:
     from mappable.features.aggregators import aggregator_names
     from mappable.features.weights import WEIGHT_SETS, cached_file
 
-    sizes = {name: cached_file(name).stat().st_size if cached_file(name).exists() else None for name in WEIGHT_SETS}
     backbones = _backbones(device, measure)
+    names = {one["name"] for one in backbones}
+    weights = {name: one for name, one in WEIGHT_SETS.items() if one.backbone in names}
+    sizes = {name: cached_file(name).stat().st_size if cached_file(name).exists() else None for name in weights}
     if as_json:
         sets = [
             {"name": name, "summary": one.summary, "license": one.license, "bytes": sizes[name]}
-            for name, one in WEIGHT_SETS.items()
+            for name, one in weights.items()
         ]
         parts = {"weights": sets, "backbones": backbones, "aggregators": aggregator_names()}
         print_json(parts | {"kinds": KINDS})
         return
     typer.echo("weight sets (mappable weights SET fetches one):")
-    for name, one in WEIGHT_SETS.items():
+    for name, one in weights.items():
         size = sizes[name]
         cached = "not in the cache" if size is None else f"{size / 1e6:.1f} MB in the cache"
         typer.echo(f"  {name}: {one.summary}; license: {one.license}; {cached}")
@@ -87,7 +89,7 @@ def _list_parts(device: str, measure: bool, as_json: bool) -> None:
     ]
     print_table(headings, rows, numbers=headings[1:])
     typer.echo("transformers:NAME is a backbone too: a vision model of transformers; `dimensions` shortens descriptors")
-    typer.echo("encoders that all commands take:")
+    typer.echo("encoders, and descriptors in place of an encoder:")
     for name, meaning in KINDS.items():
         typer.echo(f"  {name}: {meaning}")
 

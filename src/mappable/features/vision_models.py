@@ -28,8 +28,8 @@ LOCAL_FACTS = ("_name_or_path", "architectures", "auto_map", "dtype", "torch_dty
 
 
 @dataclass(frozen=True)
-class Found:
-    """A pretrained model: its configuration as JSON values, its tensors, and the normalization of its images."""
+class PretrainedModel:
+    """The configuration of a model as JSON values, its tensors, and the normalization of its images."""
 
     configuration: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -96,7 +96,7 @@ class VisionModel(Backbone):
         return activations
 
 
-def fetch_model(name: str) -> Found:
+def fetch_model(name: str) -> PretrainedModel:
     """Read a pretrained model from a local folder, from the cache of transformers, or from its hub."""
     if not Path(name).is_dir() and name.count("/") != 1:
         raise BadInputError(f"{name}: no such folder with a model of transformers; a model on its hub is OWNER/NAME")
@@ -120,7 +120,8 @@ def fetch_model(name: str) -> Found:
         model = AutoModel.from_pretrained(
             name, config=chosen, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
         )
-    return Found(configuration, {f"model.{key}": value for key, value in model.state_dict().items()}, mean, std)
+    tensors = {f"model.{key}": value for key, value in model.state_dict().items()}
+    return PretrainedModel(configuration, tensors, mean, std)
 
 
 def refuse_downloads(configuration: Any, name: str) -> None:

@@ -114,14 +114,28 @@ def test_the_fingerprint_depends_on_weights(foreign_hub: Path, tmp_path: Path) -
     assert open_file(foreign_hub, "cpu").fingerprint != before
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param("images - images.mean(0) * (len(images) > 1), self.cell", id="on the others"),
+        pytest.param("images + torch.arange(len(images)).view(-1, 1, 1, 1), self.cell", id="on its position"),
+    ],
+)
 def test_an_image_that_depends_on_its_batch_is_described_alone(
-    foreign_hub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    foreign_hub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], changed: str
 ) -> None:
     alone = open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL)
-    edit(tmp_path / "repository", "images, self.cell", "images - images.mean(0) * (len(images) > 1), self.cell")
+    edit(tmp_path / "repository", "images, self.cell", changed)
     encoder = open_file(foreign_hub, "cpu", trust_code=True)
     assert "described one at a time" in capsys.readouterr().err
     np.testing.assert_allclose(encoder.embed(SMALL), alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", ["1e-25", "1e-7", "1e20"])
+def test_descriptors_have_length_one_however_long_the_output_is(foreign_hub: Path, tmp_path: Path, scale: str) -> None:
+    before = open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL)
+    edit(tmp_path / "repository", "self.weight *", f"{scale} *")
+    np.testing.assert_allclose(open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL), before, atol=1e-6)
 
 
 def test_a_descriptor_of_another_length_is_scaled_with_a_warning(

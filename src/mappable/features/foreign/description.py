@@ -91,7 +91,15 @@ class Description(BaseModel):
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML without what lets a short file become large: aliases, and integers of thousands of digits."""
+    """Safe YAML without duplicate keys, and without aliases and huge integers, which let a short file become large."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"duplicate key {key.value}", problem_mark=key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -120,6 +128,7 @@ def read_description(file: Path) -> Description:
         mark = getattr(error, "problem_mark", None)
         row = "" if mark is None else f"row {mark.line + 1}: "
         reason = row + str(getattr(error, "problem", None) or error or type(error).__name__).splitlines()[0]
+        reason = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else reason
         raise BadInputError(f"{file}: not a description in YAML ({reason})") from None
     if not isinstance(values, dict):
         raise BadInputError(f"{file}: not a description in YAML; expected lines such as `size: [224, 224]`")
@@ -141,8 +150,12 @@ def check_description(values: Mapping[Any, Any], name: str) -> Description:
         if problem["type"] == "extra_forbidden":
             known = ", ".join(Description.model_fields)
             raise BadInputError(f"{name}: unknown key {shown(key)}; the keys are {known}") from None
-        expected = problem["msg"][0].lower() + problem["msg"][1:]  # the values keep their case
-        raise BadInputError(f"{name}: {key} is {shown(values.get(key))}; {expected}") from None
+        reason = problem["msg"][0].lower() + problem["msg"][1:]  # the values keep their case
+        reason = reason.replace("input should be", "it must be").replace("tuple", "list")
+        raise BadInputError(f"{name}: {key} is {shown(values.get(key))}; {reason}") from None
+    misplaced = [one for one in ("arguments", "code") if getattr(found, one)]
+    if found.hub is None and misplaced:
+        raise BadInputError(f"{name}: {misplaced[0]} is only for torch.hub models; remove this key, or add the key hub")
     try:
         check_settings(found.size, found.fit)
     except BadInputError as error:

@@ -13,7 +13,6 @@ from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
 from mappable.features.embedding import Precision, backbone_precision, embed_images
 from mappable.features.foreign.description import Description
-from mappable.features.vectors import unit
 from mappable.places.images import resize_image
 from mappable.places.pixels import AnyImages
 from mappable.progress import speaks
@@ -30,8 +29,8 @@ class ForeignEncoder:
     file that a map keeps. Errors begin with `name`; the description of the encoder has its `title`.
 
     The constructor describes three generated images. It raises if the network fails, or if it describes an image
-    differently when asked again. If the descriptor of an image depends on the other images in its batch, images are
-    described one at a time, and a warning says so.
+    differently when asked again. If the descriptor of an image depends on the other images in its batch, or on its
+    position among them, images are described one at a time, and a warning says so.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class ForeignEncoder:
         """Descriptors (n, D) of length one, for uint8 images (n, height, width, 3)."""
         if not len(images):
             return torch.empty((0, self.dimensions), device=images.device)
-        return unit(self._raw(images))
+        return _unit(self._raw(images))
 
     def _raw(self, images: Tensor) -> Tensor:
         """The network's output (n, D) in float32, after checks."""
@@ -123,7 +122,7 @@ class ForeignEncoder:
         if output.ndim != 2 or len(output) != count or not output.shape[1]:
             raise BadInputError(f"{self.name}: returns an array of shape {shape}, expected ({count}, D)")
         numbers: Tensor = output.float()
-        sizes = torch.linalg.vector_norm(numbers, dim=1)
+        sizes = _lengths(numbers)
         if not bool((sizes.isfinite() & (sizes > 0)).all()):
             problem = "is zero" if bool(sizes.isfinite().all()) else "has NaN or infinite numbers"
             raise BadInputError(f"{self.name}: the descriptor of an image {problem}")
@@ -137,16 +136,17 @@ class ForeignEncoder:
         pixels = np.stack([resize_image(one, self.about.size, "stretch") for one in coarse])
         images = torch.from_numpy(pixels).to(self._inputs)
         with backbone_precision(self._inputs, "float32"):
-            outputs, together = [self._raw(images[:1]) for _ in range(2)], unit(self._raw(images))
-        alone, again = (unit(output) for output in outputs)
-        if not float(torch.linalg.vector_norm(alone - again)) <= TOLERANCE:
+            outputs = [self._raw(image[None]) for image in (*images, images[0])]
+            together = _unit(self._raw(images))
+        if len({output.shape[1] for output in (*outputs, together)}) > 1:
+            raise BadInputError(f"{self.name}: the length of a descriptor changes with the images or their number")
+        *alone, again = (_unit(output) for output in outputs)
+        if not _apart(alone[0], again) <= TOLERANCE:
             raise BadInputError(f"{self.name}: describes the same image differently each time; it is no encoder")
         length = float(torch.linalg.vector_norm(outputs[0]))
         if abs(length - 1) > TOLERANCE and not self.description.normalize:
             self._note(f"descriptors have length {length:.3g}, not 1; they are scaled to length one")
-        if together.shape[1] != alone.shape[1]:
-            raise BadInputError(f"{self.name}: the length of a descriptor changes with the number of images")
-        difference = float(torch.linalg.vector_norm(together[:1] - alone))
+        difference = _apart(torch.cat(alone), together)
         if not difference <= TOLERANCE:
             change = f"by {difference:.2g}, more than {TOLERANCE:g}"
             self._note(
@@ -154,8 +154,24 @@ class ForeignEncoder:
                 "so images are described one at a time, which is slower"
             )
             self._one_at_a_time = True
-        return int(alone.shape[1])
+        return int(together.shape[1])
 
     def _note(self, text: str) -> None:
         if speaks():
             print(f"warning: {self.name}: {text}", file=sys.stderr)
+
+
+def _lengths(vectors: Tensor) -> Tensor:
+    """Lengths (n,) of rows in float64, in which squares of very large and very small numbers fit."""
+    lengths: Tensor = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)
+    return lengths
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    """Rows scaled to length one, however long they are; `vectors.unit` leaves short ones short, for gradients."""
+    return (vectors / _lengths(vectors)[:, None]).float()
+
+
+def _apart(first: Tensor, second: Tensor) -> float:
+    """The largest length of a difference of rows."""
+    return float(torch.linalg.vector_norm(first - second, dim=1).max())

@@ -257,7 +257,7 @@ def _foreign_errors(name: str, problem: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if "DefaultCPUAllocator" in str(error):  # torch's error for a lack of memory
             raise
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200].removesuffix(": ")
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         remedy = f"; install the Python package {missing}" if missing else ""
         raise BadInputError(f"{name}: {problem}; its code raises {reason}{remedy}") from None
