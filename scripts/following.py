@@ -77,6 +77,7 @@ def train_all(given: argparse.Namespace) -> None:
         train_one(given, *wanted[0])
         return
     command = [sys.executable, __file__, "train", str(given.work), str(given.out), "--device", given.device]
+    command += ["--every", str(given.every)]
     command += ["--iterations", str(given.iterations)] if given.iterations else []
     running: list[subprocess.Popen[bytes]] = []
     for home, kind in wanted:
@@ -102,12 +103,15 @@ def train_one(given: argparse.Namespace, home: str, kind: str) -> None:
         return pack_images(table, given.work / name, size=size, wait=True)[0].view(table)
 
     table, begun = _parts(home, load_places(given.work / home))[0], perf_counter()
+    split = table.split.copy()
+    split[np.setdiff1d(table.training(), table.training()[:: given.every])] = ""
+    table = table.replace(split=split)
     changes: dict[str, Any] = {"dimensions": NUMBERS, "monitor_queries": 0}
     changes |= {"size": "160x120"} if (given.work / f"{home}.npy").exists() else {}
     changes |= {"iterations": given.iterations} if given.iterations else {}
     named = find_set(home)
     settings = (
-        plan(table, gpu=True, changes=changes).settings
+        plan(table, gpu=given.device != "cpu", changes=changes).settings
         if kind == "default"
         else load_settings(named.preset, overrides=changes)
     )
@@ -313,6 +317,7 @@ def main() -> None:
     one.add_argument("work", type=Path, help="folder of `home_and_away.py prepare`")
     one.add_argument("--device", default="auto")
     one.add_argument("--workers", type=int, default=1, help="encoders that train at the same time")
+    one.add_argument("--every", type=int, default=1, metavar="K", help="train on every K-th training image")
     one.add_argument("--iterations", type=int, help="steps of every encoder (default: of its settings)")
     one.set_defaults(do=train_all)
     one = commands.add_parser("run", help="follow the drives")
