@@ -143,8 +143,8 @@ def test_a_saved_localizer_of_another_map_is_refused(town: Any, localizer: Local
             "odometry: left is 1e.300, expected a finite number of at most 1,000,000",
         ),
         ({"odometry": Odometry(0.0, 0.0, 0.0, [[1.0]])}, "covariance should be 3 x 3"),
-        ({"image": np.zeros(192, dtype=np.float32)}, "length 0, expected 192 numbers and length 1"),
-        ({"image": np.ones(3, dtype=np.float32)}, "3 numbers"),
+        ({"image": np.zeros(192, dtype=np.float32)}, "length 0, expected 1"),
+        ({"image": np.ones(3, dtype=np.float32)}, "3 numbers, expected 192 as in the map"),
     ],
 )
 def test_a_bad_update_is_refused_and_the_next_one_counts(

@@ -241,10 +241,11 @@ class Localizer:
         if isinstance(image, np.ndarray) and image.ndim == 1:
             descriptor = np.ascontiguousarray(image, dtype=np.float32)
             wanted = self.map.store.dimensions
-            length = float(np.linalg.norm(descriptor)) if len(descriptor) == wanted else np.nan
+            if len(descriptor) != wanted:
+                raise BadInputError(f"the descriptor has {len(image):,} numbers, expected {wanted:,} as in the map")
+            length = float(np.linalg.norm(descriptor))
             if not abs(length - 1) < 1e-3:
-                given = f"{len(image)} numbers and length {length:.4g}"
-                raise BadInputError(f"the descriptor has {given}, expected {wanted} numbers and length 1")
+                raise BadInputError(f"the descriptor has length {length:.4g}, expected 1")
             return descriptor
         return self._opened.describe(image)
 
