@@ -6,7 +6,8 @@
     python scripts/following.py run out
 
 `train` trains two encoders per set: with the default settings of `mappable train`, and with the preset of the set. It
-writes one file per encoder, with the descriptors of all images that `run` needs. `run` needs no GPU. It builds maps,
+writes one file per encoder, with the descriptors of all images that `run` needs. On a CPU, `train work out --every 2
+--kinds default` takes the schedule of a laptop, and every second training image. `run` needs no GPU. It builds maps,
 follows the test drives, and writes `OUT/test.json`. With `--choose`, it looks at no test image: it follows every second
 stretch of each calibration drive on a map that the others calibrated, and writes `OUT/choose.json`.
 
@@ -91,6 +92,7 @@ def train_all(given: argparse.Namespace) -> None:
 
 def train_one(given: argparse.Namespace, home: str, kind: str) -> None:
     """Train one encoder, describe the images of its sets, and write them to one file."""
+    from mappable.features.devices import find_device
     from mappable.learning.auto import plan
     from mappable.learning.settings import load_settings
     from mappable.learning.trainer import train
@@ -111,7 +113,7 @@ def train_one(given: argparse.Namespace, home: str, kind: str) -> None:
     changes |= {"iterations": given.iterations} if given.iterations else {}
     named = find_set(home)
     settings = (
-        plan(table, gpu=given.device != "cpu", changes=changes).settings
+        plan(table, gpu=find_device(given.device).type == "cuda", changes=changes).settings
         if kind == "default"
         else load_settings(named.preset, overrides=changes)
     )
