@@ -6,7 +6,8 @@
     python scripts/following.py run out
 
 `train` trains two encoders per set: with the default settings of `mappable train`, and with the preset of the set. It
-writes one file per encoder, with the descriptors of all images that `run` needs. `run` needs no GPU. It builds maps,
+writes one file per encoder, with the descriptors of all images that `run` needs. On a CPU, `train work out --every 2
+--kinds default` takes the schedule of a laptop, and every second training image. `run` needs no GPU. It builds maps,
 follows the test drives, and writes `OUT/test.json`. With `--choose`, it looks at no test image: it follows every second
 stretch of each calibration drive on a map that the others calibrated, and writes `OUT/choose.json`.
 
@@ -77,6 +78,7 @@ def train_all(given: argparse.Namespace) -> None:
         train_one(given, *wanted[0])
         return
     command = [sys.executable, __file__, "train", str(given.work), str(given.out), "--device", given.device]
+    command += ["--every", str(given.every)]
     command += ["--iterations", str(given.iterations)] if given.iterations else []
     running: list[subprocess.Popen[bytes]] = []
     for home, kind in wanted:
@@ -90,6 +92,7 @@ def train_all(given: argparse.Namespace) -> None:
 
 def train_one(given: argparse.Namespace, home: str, kind: str) -> None:
     """Train one encoder, describe the images of its sets, and write them to one file."""
+    from mappable.features.devices import find_device
     from mappable.learning.auto import plan
     from mappable.learning.settings import load_settings
     from mappable.learning.trainer import train
@@ -102,12 +105,15 @@ def train_one(given: argparse.Namespace, home: str, kind: str) -> None:
         return pack_images(table, given.work / name, size=size, wait=True)[0].view(table)
 
     table, begun = _parts(home, load_places(given.work / home))[0], perf_counter()
+    split = table.split.copy()
+    split[np.setdiff1d(table.training(), table.training()[:: given.every])] = ""
+    table = table.replace(split=split)
     changes: dict[str, Any] = {"dimensions": NUMBERS, "monitor_queries": 0}
     changes |= {"size": "160x120"} if (given.work / f"{home}.npy").exists() else {}
     changes |= {"iterations": given.iterations} if given.iterations else {}
     named = find_set(home)
     settings = (
-        plan(table, gpu=True, changes=changes).settings
+        plan(table, gpu=find_device(given.device).type == "cuda", changes=changes).settings
         if kind == "default"
         else load_settings(named.preset, overrides=changes)
     )
@@ -313,6 +319,7 @@ def main() -> None:
     one.add_argument("work", type=Path, help="folder of `home_and_away.py prepare`")
     one.add_argument("--device", default="auto")
     one.add_argument("--workers", type=int, default=1, help="encoders that train at the same time")
+    one.add_argument("--every", type=int, default=1, metavar="K", help="train on every K-th training image")
     one.add_argument("--iterations", type=int, help="steps of every encoder (default: of its settings)")
     one.set_defaults(do=train_all)
     one = commands.add_parser("run", help="follow the drives")

@@ -155,6 +155,8 @@ def test_a_video_is_followed(mappable: Run, wall_map: Path, drive: Path, tmp_pat
     assert len(found) == COUNT
     assert found[10]["time"] == pytest.approx(1.0)
     assert found[-1]["trusted"]
+    found = lines(mappable("follow", wall_map, tmp_path / "drive.mp4", "--json", "--every", 0.2))
+    assert [round(one["time"], 3) for one in found[:5]] == [0.0, 0.2, 0.4, 0.6, 0.8]
 
 
 @pytest.mark.parametrize(

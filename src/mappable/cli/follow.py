@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mappable.maps.localizer import Estimate
 
 SAVE_SECONDS = 1.0  # longest time between two writes of the state
+ROUNDING = 1e-6  # seconds; times are floating-point numbers
 POSE = ("position", "covariance", "heading", "heading_deviation")
 
 
@@ -112,7 +113,7 @@ def follow(
                 skipped += 1
                 continue
             last = localizer.time
-            if last is not None and last <= one.time < last + every:
+            if last is not None and last <= one.time < last + every - ROUNDING:
                 continue
             images += 1
             motion = None

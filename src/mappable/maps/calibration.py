@@ -19,6 +19,7 @@ from mappable.maps.spread import Spread
 
 CROWD_SAMPLE = 1000  # largest number of landmarks around which the others within reach are counted
 FEWEST_NEIGHBORS, MOST_NEIGHBORS = 64, 512  # limits for the number of landmarks that are searched per image
+LEAST_HEADING_ERROR = 0.01  # radians: no table knows headings better, and programs that take poses divide by it
 Source = Literal["calibration", "visits", "train"]
 SURE_LOG_ODDS = float(np.log(4))  # least log odds that the place is right; below, an image is aliased
 
@@ -78,7 +79,9 @@ class Calibration:
 
     def heading_error(self, coverage: float) -> float | None:
         """Half the width of the interval of a heading, in radians, at most pi; None if headings are not calibrated."""
-        return min(conformal_quantile(np.array(self.headings), coverage), float(np.pi)) if self.headings else None
+        if not self.headings:
+            return None
+        return float(np.clip(conformal_quantile(np.array(self.headings), coverage), LEAST_HEADING_ERROR, np.pi))
 
     def covariance(self, found: Interpolated) -> Floats:
         """Covariances (n, k, k) of refined positions."""

@@ -18,11 +18,9 @@ class FoundPlaces:
 
     likeliest: Ints  # likeliest landmark within the likeliest place
     landmark: Ints  # landmark from which distances are stated: the same, or a given one
-    mass: Floats  # probability of that place
     away: Floats  # probability of not being on the map
     spread: Floats  # root mean squared distance of likely landmarks from `landmark`, if the image is on the map
     rival: Ints  # the likeliest landmark of another place; -1 if no other place is likely
-    rival_mass: Floats  # probability of the rival
     position: Floats  # (n, k) mean position of the place
     covariance: Floats  # (n, k, k) covariance of the place
 
@@ -72,5 +70,4 @@ def _place(belief: Belief, positions: Floats, radius: float, landmark: int | Non
     covariance = (weight[:, None] * (at - mean)).T @ (at - mean)
     stated = rows[best] if landmark is None else landmark
     spread = np.sqrt(chance @ np.square(at - positions[stated]).sum(1) / chance.sum())
-    rival = (-1, 0.0) if here.all() else (rows[other], chance[other])
-    return rows[best], stated, masses.max(), belief.away, spread, *rival, mean, covariance
+    return rows[best], stated, belief.away, spread, -1 if here.all() else rows[other], mean, covariance

@@ -142,17 +142,22 @@ class Localizer:
         already, the image is only used for verification. An update that raises changes nothing. But if only the image
         cannot be used, its odometry still counts.
         """
-        apart = self._check_time(time)
+        pause = self._pause(time)
+        usual = float(np.median(self._pauses)) if self._pauses else np.inf
+        apart = pause > GAP * usual
         motion = self._motion(odometry)
         described = self._describe(image if descriptor is None else descriptor)
         check = None
         if self._verifier is not None and not (isinstance(image, np.ndarray) and image.ndim == 1):
             check = partial(self._verifier.check, image=self._verifier.describe(image))
         tracked = self._tracker.update(described, motion, apart=apart, check=check)
-        if self._time is not None and not apart:
-            self._pauses = [*self._pauses[-20:], time - self._time]
+        if apart:
+            self._pauses = []  # images may come less often from now on
+        elif pause > 0:
+            self._pauses = [*self._pauses[-20:], pause]
         self._time, self._pending, self._unknown = time, None, False
-        return self._estimate(time, tracked)
+        doubt = f"no image came for {pause:.1f} s, usually {usual:.1f} s; the camera may be anywhere" if apart else ""
+        return self._estimate(time, tracked, doubt or tracked.doubt)
 
     def cloud(self) -> list[list[float]]:
         """Where the camera may be after the last update: x, y and probability of the likeliest landmarks, rounded."""
@@ -204,20 +209,20 @@ class Localizer:
             self._pending = None if about["pending"] is None else Motion(**about["pending"])
             return about["note"]
 
-    def _check_time(self, time: float) -> bool:
-        """Raise if the time is not later than the last one. Return whether the pause since then is too long."""
+    def _pause(self, time: float) -> float:
+        """Seconds since the last image; 0 without one, or if the clock was set back. Raises if the time is refused."""
         if not isfinite(time):
             raise BadInputError(f"time is {time}, expected a number of seconds")
         if self._time is None:
-            return False
+            return 0.0
         pause = time - self._time
         if pause <= 0:
             self._earlier = self._earlier + 1 if pause < 0 else 0
             if self._earlier < NEW_CLOCK:
                 raise BadInputError(f"time is {time:.3f}, expected later than {self._time:.3f}; the image was skipped")
-            pause = 0.0  # the clock was set back
+            self._unknown = True  # the motion of the images that were skipped
         self._earlier = 0
-        return bool(self._pauses) and pause > GAP * float(np.median(self._pauses))
+        return max(pause, 0.0)
 
     def _motion(self, odometry: Odometry | None) -> Motion | None:
         """The motion since the last image, with what earlier updates left over; None if it is unknown."""
@@ -236,21 +241,22 @@ class Localizer:
         if isinstance(image, np.ndarray) and image.ndim == 1:
             descriptor = np.ascontiguousarray(image, dtype=np.float32)
             wanted = self.map.store.dimensions
-            length = float(np.linalg.norm(descriptor)) if len(descriptor) == wanted else np.nan
+            if len(descriptor) != wanted:
+                raise BadInputError(f"the descriptor has {len(image):,} numbers, expected {wanted:,} as in the map")
+            length = float(np.linalg.norm(descriptor))
             if not abs(length - 1) < 1e-3:
-                given = f"{len(image)} numbers and length {length:.4g}"
-                raise BadInputError(f"the descriptor has {given}, expected {wanted} numbers and length 1")
+                raise BadInputError(f"the descriptor has length {length:.4g}, expected 1")
             return descriptor
         return self._opened.describe(image)
 
-    def _estimate(self, time: float, tracked: Tracked) -> Estimate:
+    def _estimate(self, time: float, tracked: Tracked, doubt: str) -> Estimate:
         calibration, found, position = self._opened.locator.calibration, tracked.found, tracked.position
         away = float(found.away[0])
         places = self._places(tracked.belief)
         state: State = "lost"
         if away >= 0.5:
             state = "off the map"
-        elif not tracked.doubt:
+        elif not doubt:
             state = "tracking"
         elif sum(one.probability for one in places[:SEVERAL]) >= LIVE_SURE * (1 - away):
             state = "several places"
@@ -258,8 +264,8 @@ class Localizer:
         return Estimate(
             time=float(time),
             state=state,
-            trusted=not tracked.doubt,
-            reason=tracked.doubt,
+            trusted=not doubt,
+            reason=doubt,
             position=tuple(position.tolist()),
             covariance=tuple(map(tuple, tracked.covariance.tolist())),
             heading=float(wrap(tracked.heading)) if known else None,

@@ -17,9 +17,7 @@ LEVELS, BINS = 64, 96  # size of the table of likelihoods of steps: squared feat
 JUMP = 1e-3  # probability of a step to any place of the map, before the image shows whether it continues the last one
 LEAST_JUMP = 1e-9  # the same for an image that does; chosen by `scripts/following.py run --choose`
 LEAVE, ENTER = 0.02, 0.1  # probabilities, per image, of leaving the map and of coming back to it
-TURNED = (
-    0.9  # a turn by one radian changes an image as a way does that has this share of the growth of feature distances
-)
+TURNED = 0.9  # a turn by one radian changes an image as a way with this share of the growth of feature distances
 SLIP = 0.02  # share of steps for which odometry is wrong
 FREE_STEP = 0.2  # weight of steps of any length, beside steps of about the usual length
 STRAY_STEP = 0.02  # share of steps of any length among images on the map; it tells them from images off the map

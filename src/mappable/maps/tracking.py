@@ -79,13 +79,11 @@ class Trace:
 class Tracked:
     """Where the camera is after an image."""
 
-    looks: Looks
     belief: Belief
     found: FoundPlaces
     position: Floats  # (k,)
     covariance: Floats  # (k, k) of the position, if the place is right
     heading: float  # NaN if not known
-    mass: float  # probability of being near the position
     contrast: float  # of the last images
     doubt: str  # why not to trust the position; empty if nothing speaks against it
 
@@ -306,13 +304,11 @@ class Tracker:
         self.path.append(position)
         self.masses.append(float(mass_around([belief], at, position[None], model.radius)[0]))
         return Tracked(
-            looks=looks,
             belief=belief,
             found=found,
             position=position,
             covariance=covariance,
             heading=heading,
-            mass=self.masses[-1],
             contrast=contrast,
             doubt=self._doubt(float(found.away[0]), self._moved(step, carried, since)),
         )
