@@ -70,6 +70,8 @@ def test_a_worse_map_is_not_called_optimal() -> None:
     wrong[10:, 1] = 2 * wrong[10, 1] - wrong[10:, 1]
     certificate = certify(Graph(**(vars(graph) | {"positions": wrong})))
     assert certificate.bound <= optimum(graph).cost
+    assert certificate.given > 2 * certificate.cost
+    assert f"this map has {certificate.given:.6g}, and the least-squares fit next to it" in str(certificate)
 
 
 def test_noise_that_differs_between_directions_is_refused() -> None:
