@@ -46,7 +46,8 @@ def test_a_map_with_odometry_is_proven_optimal(known: bool) -> None:
 def test_exact_ranges_have_the_bound_zero() -> None:
     certificate = certify(made(odometry=False, known=True, noise=0.0))
     assert certificate.cost == pytest.approx(0.0, abs=1e-9)
-    assert certificate.bound == pytest.approx(0.0, abs=1e-2)
+    assert certificate.bound == pytest.approx(0.0, abs=1e-9)
+    assert certificate.optimal
 
 
 @pytest.mark.parametrize("seed", range(2))

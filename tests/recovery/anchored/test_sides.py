@@ -5,8 +5,8 @@ import pytest
 
 from mappable.arrays import Floats
 from mappable.recovery.anchored.problem import Problem
-from mappable.recovery.anchored.refine import fit
-from mappable.recovery.anchored.sides import Side, _bridges, _turned, _ways, _width, draw_sides, other_sides
+from mappable.recovery.anchored.refine import Refined, fit
+from mappable.recovery.anchored.sides import Side, _bridges, _turned, _ways, _width, draw_sides, other_sides, relieved
 from mappable.recovery.hints import Anchors, Odometry
 from mappable.recovery.ranges import Ranges
 
@@ -39,6 +39,18 @@ def test_turning_keeps_the_ends_and_all_distances() -> None:
     flat = np.array([[0.0, 0.0], [1.0, 2.0], [3.0, -1.0], [4.0, 0.0]])
     np.testing.assert_allclose(_turned(flat), flat * [1.0, -1.0])
     assert _width(flat) == pytest.approx(2.0)
+
+
+def test_a_gap_that_lies_far_from_its_known_end_is_fitted_again() -> None:
+    problem, _ = bow()
+    fitted = fit(problem, problem.state)
+    assert relieved(problem, fitted) is fitted
+    moved = fitted.state.copy()
+    moved[:, 0] += np.linspace(0, 3, COUNT)
+    problem.look(moved)
+    problem.true = problem.noise.chances()  # most ranges count as false
+    again = relieved(problem, Refined(moved, fitted.covariances, fitted.noise, problem.true))
+    np.testing.assert_allclose(again.positions, fitted.positions, atol=0.05)
 
 
 def test_two_sides_that_nothing_tells_apart_are_equally_likely() -> None:

@@ -20,7 +20,7 @@ from mappable.recovery.anchored.loose import DOUBTFUL, overrules, place
 from mappable.recovery.anchored.problem import WEAK, Problem, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.relative import Relative, covered, reckon
-from mappable.recovery.anchored.sides import Side, best_sides, draw_sides, guess_spread
+from mappable.recovery.anchored.sides import Side, best_sides, draw_sides, guess_spread, relieved
 from mappable.recovery.anchored.starts import between_anchors, between_by_shape, drawn_from, grown
 from mappable.recovery.hints import Anchors, Motions, Odometry, Turns, among
 from mappable.recovery.ranges import Ranges
@@ -116,6 +116,7 @@ def recover_anchored(
             if gauge is None
             else undetermined.unplaced(held, gauge)
         ),
+        *undetermined.strained(anchors, positions),
         *solver.contradictions(points, false),
         *undetermined.undecided_sides(points, solution.sides),
         *undetermined.undecided_folds(points, solution.folds or ()),
@@ -316,7 +317,8 @@ class _Solver:
             if fits and (refined.true > 0.5).mean() > FITTING:
                 break
         _, problem, refined = min(found, key=lambda one: one[0])
-        return problem, fit(problem, refined.state, rounds=25 if problem.count <= MANY else TRIED)
+        refined = fit(problem, refined.state, rounds=25 if problem.count <= MANY else TRIED)
+        return problem, relieved(problem, refined)
 
 
 def _sampled(

@@ -34,6 +34,7 @@ SEARCHES, BETTER = 5, 2.0  # rounds of the search, and decrease of the cost abov
 # For ways that the fit leaves: rounds, excess cost above which they are impossible, and the factor as above. Chosen
 # after route 23 of benchmarks/anchored.py was seen, on it and on routes 300 to 304.
 TRIALS, UNSETTLED, SHARP_MODEL = 10, 25.0, 8.0
+RELIEFS, STRAINED = 5, 4.0  # rounds, and sigmas from a known position above which the gaps at it are fitted again
 STRETCHED = 1.7  # largest factor by which a way is scaled to arrive
 
 
@@ -76,6 +77,39 @@ def best_sides(problem: Problem, refined: Refined, rng: np.random.Generator) -> 
             state[one.points] = one.state
         refined = fit(problem, state)
     return refined, sides
+
+
+def relieved(problem: Problem, refined: Refined) -> Refined:
+    """Fit gaps again whose ends are far from their known positions, while that lowers the cost.
+
+    Where two drives part, one can lie on the wrong side of the other. Ranges then pull both away from their known
+    positions. Gaps with such an end are moved to their known ends, and all ranges are judged again there.
+    """
+    known = problem.known
+    for _ in range(RELIEFS):
+        problem.look(refined.state)
+        cost = float(problem.costs().sum())
+        off = known.positions - problem.positions[known.points]
+        strained = known.points[np.linalg.norm(off, axis=1) > STRAINED * known.sigma]
+        gaps = [gap for gap in _gaps(problem) if np.isin(gap[[0, -1]], strained).any()]
+        if not gaps:
+            break
+        state, at = refined.state.copy(), np.zeros((problem.points, problem.dimensions))
+        at[known.points] = off
+        for gap in gaps:
+            part = np.linspace(0.0, 1.0, len(gap))[:, None]
+            state[gap, : problem.dimensions] = (
+                problem.positions[gap] + (1 - part) * at[gap[0]] + part * at[gap[-1]]
+            )
+        trial = problem.twin()
+        trial.look(state)
+        trial.true = trial.noise.chances()
+        trial.look(fit(trial, state, rounds=ROUNDS).state)
+        if trial.costs().sum() > cost - BETTER:
+            break
+        problem.true = trial.true
+        refined = fit(problem, trial.state, rounds=ROUNDS)
+    return refined
 
 
 def other_sides(problem: Problem, state: Floats, rng: np.random.Generator | None = None) -> list[Side]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mappable.arrays import Bools, Ints
+from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.anchored.folds import Fold
 from mappable.recovery.anchored.sides import Side, by_gap
 from mappable.recovery.hints import Anchors, Odometry
@@ -14,6 +14,7 @@ LIKELY = 0.05  # probability of the other side above which a sentence reports it
 SCALE = "The scale of the map is as good as odometry and ranges."
 LISTED = 8  # a sentence names at most this many points
 LONG = 12.0  # times the longest range: on longer paths between known positions, short ranges do not decide the turns
+STRAINED = 5.0  # sigmas from a known position above which a sentence reports it
 LONG_END = 2.0  # times the longest range: the same for paths beyond the last known position
 
 
@@ -49,6 +50,20 @@ def spanned(anchors: Anchors, odometry: Odometry | None, held: Bools, *, led: bo
         yield (
             f"{(~held).sum():,} of {len(held):,} points are not connected to any known position and have no"
             " coordinates."
+        )
+
+
+def strained(anchors: Anchors, positions: Floats) -> Iterator[str]:
+    """Report known positions that are far from the recovered `positions` (n, k)."""
+    off = np.linalg.norm(positions[anchors.points] - anchors.positions, axis=1)
+    far = np.flatnonzero(off > STRAINED * anchors.sigma)
+    if len(far):
+        worst = far[np.argmax((off / anchors.sigma)[far])]
+        many = f"{len(far):,} known positions are" if len(far) > 1 else "A known position is"
+        yield (
+            f"{many} far from the map (point {anchors.points[worst]}: {off[worst]:.2g} m,"
+            f" {off[worst] / anchors.sigma[worst]:.0f} sigmas). Either these known positions are wrong, or the map is wrong"
+            " there. The covariances do not cover this."
         )
 
 
