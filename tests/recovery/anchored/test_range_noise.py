@@ -43,7 +43,7 @@ def test_what_is_measured_up_to_the_longest_range_has_a_density_that_integrates_
 
 
 def test_spreads_that_do_not_follow_from_the_measured_distances_count_as_they_are() -> None:
-    """If sigma follows from the measured distance, a longer true distance has a larger spread; otherwise it does not."""
+    """If sigma follows from the measured distance, a longer true distance has a larger spread; otherwise not."""
     rng = np.random.default_rng(0)
     true = rng.uniform(1, 9, 300)
     metres, first = true + rng.normal(0, 0.1 * true), np.arange(300)

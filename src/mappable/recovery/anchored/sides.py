@@ -98,9 +98,7 @@ def relieved(problem: Problem, refined: Refined) -> Refined:
         at[known.points] = off
         for gap in gaps:
             part = np.linspace(0.0, 1.0, len(gap))[:, None]
-            state[gap, : problem.dimensions] = (
-                problem.positions[gap] + (1 - part) * at[gap[0]] + part * at[gap[-1]]
-            )
+            state[gap, : problem.dimensions] = problem.positions[gap] + (1 - part) * at[gap[0]] + part * at[gap[-1]]
         trial = problem.twin()
         trial.look(state)
         trial.true = trial.noise.chances()

@@ -62,8 +62,8 @@ def strained(anchors: Anchors, positions: Floats) -> Iterator[str]:
         many = f"{len(far):,} known positions are" if len(far) > 1 else "A known position is"
         yield (
             f"{many} far from the map (point {anchors.points[worst]}: {off[worst]:.2g} m,"
-            f" {off[worst] / anchors.sigma[worst]:.0f} sigmas). Either these known positions are wrong, or the map is wrong"
-            " there. The covariances do not cover this."
+            f" {off[worst] / anchors.sigma[worst]:.0f} sigmas). Either these known positions are wrong, or the map is"
+            " wrong there. The covariances do not cover this."
         )
 
 
