@@ -26,6 +26,7 @@ from mappable.recovery.hints import Anchors, Motions, Odometry, Turns, among
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.filtering import common_neighbor_filter
+from mappable.recovery.unanchored.undetermined import aligned_error
 
 CHAINS, SWEEPS = 10, 100  # number of Markov chains, and draws per chain
 # Maps with more points than this have fewer chains, and fewer draws per chain: their time grows with points * draws.
@@ -117,6 +118,7 @@ def recover_anchored(
             else undetermined.unplaced(held, gauge)
         ),
         *undetermined.strained(anchors, positions),
+        *(undetermined.untested(len(points)) if solution.drawn else []),
         *solver.contradictions(points, false),
         *undetermined.undecided_sides(points, solution.sides),
         *undetermined.undecided_folds(points, solution.folds or ()),
@@ -134,7 +136,8 @@ def recover_anchored(
         return found
     frames = np.full((ranges.count, dimensions, dimensions), np.nan)
     frames[points] = solver.guided.relative.orientations(refined.state)
-    return replace(found, frames=frames, motions=solver.guided.relative.corrected(refined.state, points))
+    motions_used = solver.guided.relative.corrected(refined.state, points)
+    return replace(found, frames=frames, motions=motions_used, expected=solution.expected)
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,7 @@ class _Solution:
     drawn: bool = False  # positions are the mean of samples
     doubtful: bool = False  # ranges fit worse than their noise explains
     guided: bool = False  # motions lead from each point to the next
+    expected: float | None = None  # metres: error of the best estimator after alignment, if no position is known
 
 
 class _Solver:
@@ -222,11 +226,14 @@ class _Solver:
         if self.gauge is not None:
             refined.covariances[self.gauge] = GAUGE**2 * np.eye(problem.dimensions)
         doubtful = refined.noise > DOUBTFUL
+        expected = None if self.gauge is None else _best_error(problem, refined.state, seed)
         if problem.motion is None or sweeps == 0:
-            return _Solution(refined, weak=False, doubtful=doubtful, guided=problem.motion is None)
+            whole = problem.motion is None
+            return _Solution(refined, weak=False, doubtful=doubtful, guided=whole, expected=expected)
         rng = generator(seed, Purpose.ANCHORED)
         refined, sides = best_sides(problem, refined, rng)
-        return _Solution(_sampled(problem, refined, sides, rng, sweeps, progress), False, sides=sides, drawn=True)
+        refined = _sampled(problem, refined, sides, rng, sweeps, progress)
+        return _Solution(refined, False, sides=sides, drawn=True, expected=expected)
 
     def _led(self, motions: Motions, start: Floats, frames: Floats) -> Problem:
         """Return the problem with motions; without known positions, the point `gauge` stays at the origin."""
@@ -319,6 +326,26 @@ class _Solver:
         _, problem, refined = min(found, key=lambda one: one[0])
         refined = fit(problem, refined.state, rounds=25 if problem.count <= MANY else TRIED)
         return problem, relieved(problem, refined)
+
+
+def _best_error(problem: Problem, state: Floats, seed: int) -> float:
+    """Return the error (metres, after alignment) that the measurements leave to any estimator: the Cramér-Rao bound.
+
+    All unknowns of the problem count, such as orientations and drift.
+    """
+    problem.look(state)
+    diagonal, coupling, _ = problem.system()
+    factor, n, k = problem.plan.factor(diagonal, coupling), problem.points, problem.dimensions
+
+    def solve(probes: Floats) -> Floats:
+        columns = []
+        for one in probes.T:
+            right = np.zeros_like(problem.state)
+            right[:n, :k] = one.reshape(n, k)
+            columns.append(factor.solve(right)[:n, :k].ravel())
+        return np.stack(columns, 1)
+
+    return aligned_error(problem.positions, solve, seed)
 
 
 def _sampled(
