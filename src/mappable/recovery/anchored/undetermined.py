@@ -126,8 +126,8 @@ def long_ways(ways: Sequence[tuple[int | None, int | None, float]], *, covered: 
             )
         elif begin is not None and end is not None and length > WINDING:
             yield (
-                f"The path between the points {begin} and {end} is rather long: if it winds gently instead of turning at"
-                " corners, turns there are a guess, and the covariances do not cover it."
+                f"The path between the points {begin} and {end} is rather long: if it winds gently instead of turning"
+                " at corners, turns there are a guess, and the covariances do not cover it."
             )
         if (begin is None) != (end is None) and length > LONG_END:
             where = f"before the point {end}" if begin is None else f"after the point {begin}"

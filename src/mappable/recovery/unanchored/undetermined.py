@@ -85,7 +85,8 @@ def expected_error(ranges: Ranges, positions: Floats, noise: float = 1.0, *, see
     """Estimate the error in metres (root mean square) that range noise leaves in the shape of a connected part.
 
     This is the Cramér-Rao bound at the positions: the trace of the inverse of the information matrix J'J of the ranges.
-    Rigid motions of the whole part do not count. The bound is a linear approximation. It is limited to about the radius of gyration of the part; then the shape is nearly arbitrary.
+    Rigid motions of the whole part do not count. The bound is a linear approximation. It is limited to about the radius
+    of gyration of the part; then the shape is nearly arbitrary.
     """
     count, dimensions = positions.shape
     centered = positions - positions.mean(0)
