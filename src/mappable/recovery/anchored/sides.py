@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from itertools import chain, combinations, pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mappable.arrays import Floats, Ints
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import Refined, fit, settle
 
+Complexes = NDArray[np.complex128]
 CURVED = 0.5  # of the longest range: a path that leaves the line by less has no sides
 ROUNDS = 8  # rounds of the fit of the other side
 MANY, FEW_ROUNDS = 1_000, 3  # of more points, only the mirrored way of each gap is tried, with fewer rounds
@@ -27,6 +29,9 @@ TURNS = 4  # turns of a gap that are mirrored, at most: the strongest
 SHARP = 0.3  # of 1 / longest range: smallest curvature of a turn
 ANGLE = 0.35  # radians: smallest turn
 LONG = 12.0  # longest ranges: on a longer path, turns are a guess
+# Gentle bows: least length in longest ranges, least length relative to the line between the ends, and curvature in
+# 1 / longest range, below which no point turns. Chosen on routes 23 and 300 of benchmarks/anchored.py.
+SHORT, DETOUR, GENTLE = 3.0, 1.05, 0.6
 BRIDGES, DRAWS, ARRIVING = 12, 3000, 1.15  # ways of a long path, drives drawn for them, and scale to arrive at most
 ENSEMBLE, WRONG = 40, 0.75  # random drives that stand for a wrong guess, and its probability
 BETWEEN, LASTING = 9.0, 1.5  # longest ranges: metres between turns, and length of a turn; as in motion.py
@@ -209,10 +214,8 @@ def _ways(path: Floats, reach: float, rng: np.random.Generator) -> list[Floats]:
     steps = np.diff(line)
     if _length(path) > LONG * reach:
         return ways + _bridges(path, reach, rng, BRIDGES)
-    bends = np.angle(steps[1:] / np.where(steps[:-1] == 0, 1.0, steps[:-1]))
-    wide = max(1, round(0.25 * reach / max(float(np.median(np.abs(steps))), 1e-9)))
-    smooth = np.convolve(bends, np.ones(2 * wide + 1) / (2 * wide + 1), mode="same")
-    sharp = np.where(np.abs(smooth) > SHARP / reach * np.median(np.abs(steps)), np.sign(smooth), 0.0)
+    bends, curvature = _bends(line, reach)
+    sharp = np.where(np.abs(curvature) > SHARP / reach, np.sign(curvature), 0.0)
     pieces = np.split(np.arange(len(bends)), np.flatnonzero(np.diff(sharp)) + 1)
     turns = [piece for piece in pieces if sharp[piece[0]] and abs(bends[piece].sum()) > ANGLE]
     turns = sorted(turns, key=lambda piece: -abs(float(bends[piece].sum())))[:TURNS]
@@ -228,10 +231,36 @@ def _ways(path: Floats, reach: float, rng: np.random.Generator) -> list[Floats]:
     return ways
 
 
-def guess_spread(problem: Problem, positions: Floats, sides: list[Side], rng: np.random.Generator) -> Floats:
-    """Return covariances (n, k, k) that cover a wrong guess of the turns of long paths, and sharp turns.
+def _bends(line: Complexes, reach: float) -> tuple[Floats, Floats]:
+    """Return the turns (m - 2,) along a path (m,) in radians, and its smooth curvature (m - 2,) per metre."""
+    steps = np.diff(line)
+    bends = np.angle(steps[1:] / np.where(steps[:-1] == 0, 1.0, steps[:-1]))
+    usual = max(float(np.median(np.abs(steps))), 1e-9)
+    wide = max(1, round(0.25 * reach / usual))
+    return bends, np.convolve(bends, np.ones(2 * wide + 1) / (2 * wide + 1), mode="same") / usual
 
-    With the probability `WRONG`, a long path is any drive of its length that arrives at the next known point.
+
+def bows(problem: Problem, positions: Floats) -> list[Ints]:
+    """Return the gaps that run as a gentle bow: drives turn at corners, so the corner was not found.
+
+    Such a path is longer than the line between its ends, and nowhere as curved as a turn.
+    """
+    found = []
+    for gap in _gaps(problem) if positions.shape[1] == 2 else []:
+        line = positions[gap] @ np.array([1, 1j])
+        long = SHORT * problem.reach < _length(positions[gap]) <= LONG * problem.reach
+        detour = _length(positions[gap]) > DETOUR * abs(line[-1] - line[0])
+        if long and detour and np.abs(_bends(line, problem.reach)[1]).max() < GENTLE / problem.reach:
+            found.append(gap)
+    return found
+
+
+def guess_spread(
+    problem: Problem, positions: Floats, sides: list[Side], bowed: list[Ints], rng: np.random.Generator
+) -> Floats:
+    """Return covariances (n, k, k) that cover a wrong guess of the turns of long and `bowed` paths, and sharp turns.
+
+    With the probability `WRONG`, such a path is any drive of its length that arrives at the next known point.
     """
     n, k = positions.shape
     spread = np.zeros((n, k, k))
@@ -239,12 +268,12 @@ def guess_spread(problem: Problem, positions: Floats, sides: list[Side], rng: np
         if one.sharp:
             off = one.state[:, :k] - positions[one.points]
             spread[one.points] += one.odds / (1 + one.odds) * off[:, :, None] * off[:, None, :]
-    for gap in _gaps(problem) if k == 2 else []:
-        if _length(positions[gap]) > LONG * problem.reach:
-            ways = _bridges(positions[gap], problem.reach, rng, ENSEMBLE)
-            if ways:
-                off = np.array(ways) - positions[gap]
-                spread[gap] += WRONG * np.einsum("wna,wnb->nab", off, off) / len(ways)
+    long = [gap for gap in _gaps(problem) if k == 2 and _length(positions[gap]) > LONG * problem.reach]
+    for gap in [*long, *bowed]:
+        ways = _bridges(positions[gap], problem.reach, rng, ENSEMBLE)
+        if ways:
+            off = np.array(ways) - positions[gap]
+            spread[gap] += WRONG * np.einsum("wna,wnb->nab", off, off) / len(ways)
     return spread
 
 

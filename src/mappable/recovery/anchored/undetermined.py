@@ -72,7 +72,7 @@ def strained(anchors: Anchors, positions: Floats) -> Iterator[str]:
 
 
 def untested(count: int) -> Iterator[str]:
-    """Report that covariances of so many points may be too small."""
+    """Report that covariances of a map of this size may be too small."""
     if count > TESTED:
         yield (
             f"Covariances of more than {TESTED:,} points rest on few samples, and were too small in a test with 20,000"
@@ -94,6 +94,15 @@ def undecided_sides(points: Ints, sides: Sequence[Side]) -> Iterator[str]:
                 f"Between the known points {begin} and {end}, the path could run {how}: its turns could go to the other"
                 " side. The covariances cover these ways."
             )
+
+
+def gentle(points: Ints, bowed: Sequence[Ints]) -> Iterator[str]:
+    """Report paths between known points that run as a gentle bow; `points` has the user's numbers."""
+    for gap in bowed:
+        yield (
+            f"Between the known points {points[gap[0]]} and {points[gap[-1]]}, the path is a gentle bow: if the drive"
+            " turned at a corner there, its place is a guess. The covariances cover other guesses."
+        )
 
 
 def undecided_folds(points: Ints, folds: Sequence[Fold]) -> Iterator[str]:
