@@ -20,7 +20,7 @@ from mappable.recovery.anchored.loose import DOUBTFUL, overrules, place
 from mappable.recovery.anchored.problem import WEAK, Problem, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.relative import Relative, covered, reckon
-from mappable.recovery.anchored.sides import Side, best_sides, bows, draw_sides, guess_spread, relieved
+from mappable.recovery.anchored.sides import Side, best_sides, draw_sides, guess_spread, relieved, strange
 from mappable.recovery.anchored.starts import between_anchors, between_by_shape, drawn_from, grown
 from mappable.recovery.hints import Anchors, Motions, Odometry, Turns, among
 from mappable.recovery.ranges import Ranges
@@ -121,7 +121,7 @@ def recover_anchored(
         *(undetermined.untested(len(points)) if solution.drawn else []),
         *solver.contradictions(points, false),
         *undetermined.undecided_sides(points, solution.sides),
-        *undetermined.gentle(points, solution.bowed),
+        *undetermined.doubted_ways(points, solution.doubted),
         *undetermined.undecided_folds(points, solution.folds or ()),
         *undetermined.long_ways(gaps, covered=solution.drawn and dimensions == 2),
         *undetermined.doubts(false, weak=solution.weak, erratic=solution.erratic),
@@ -146,7 +146,7 @@ class _Solution:
     refined: Refined
     weak: bool  # the ranges are so noisy that they say little
     sides: Sequence[Side] = ()  # gaps of drives that could run on another side
-    bowed: Sequence[Ints] = ()  # gaps of drives that run as a gentle bow
+    doubted: Sequence[Ints] = ()  # gaps of drives whose path is strange
     folds: Sequence[Fold] | None = None  # groups of points that could lie on another side; None if not searched for
     erratic: bool = False  # the path does not move like a drive
     drawn: bool = False  # positions are the mean of samples
@@ -214,8 +214,8 @@ class _Solver:
             refined = Refined(problem.state, refined.covariances, 1.0, refined.true)
         else:
             refined, sides = best_sides(problem, refined, rng)
-        refined, bowed = _sampled(problem, refined, sides, rng, sweeps, progress, weak=weak)
-        return _Solution(refined, weak, sides=sides, bowed=bowed, drawn=True)
+        refined, doubted = _sampled(problem, refined, sides, rng, sweeps, progress, weak=weak)
+        return _Solution(refined, weak, sides=sides, doubted=doubted, drawn=True)
 
     def _guided(self, motions: Motions, seed: int, sweeps: int | None, progress: bool) -> "_Solution":
         """Fit from dead reckoning; draw samples only where motions are missing, because turns there are uncertain."""
@@ -235,8 +235,8 @@ class _Solver:
             return _Solution(refined, weak=False, doubtful=doubtful, guided=whole, expected=expected)
         rng = generator(seed, Purpose.ANCHORED)
         refined, sides = best_sides(problem, refined, rng)
-        refined, bowed = _sampled(problem, refined, sides, rng, sweeps, progress)
-        return _Solution(refined, False, sides=sides, bowed=bowed, drawn=True, expected=expected)
+        refined, doubted = _sampled(problem, refined, sides, rng, sweeps, progress)
+        return _Solution(refined, False, sides=sides, doubted=doubted, drawn=True, expected=expected)
 
     def _led(self, motions: Motions, start: Floats, frames: Floats) -> Problem:
         """Return the problem with motions; without known positions, the point `gauge` stays at the origin."""
@@ -361,16 +361,16 @@ def _sampled(
     *,
     weak: bool = False,
 ) -> tuple[Refined, list[Ints]]:
-    """Draw samples from starts whose gaps lie on one of their sides; also return the gaps that run as a gentle bow."""
+    """Draw samples from starts whose gaps lie on one of their sides; also return the gaps whose way is strange."""
     chains, usual = _effort(problem.count)
     if any(side.guessed for side in sides):  # many ways need many chains
         chains, usual = 2 * chains, max(LEAST_SWEEPS, usual // 2)
     starts = draw_sides(refined.state, sides, chains, rng)
     shown = track(starts, "sampling maps that fit", len(starts)) if progress else starts
     drawn = sample(problem, shown, rng, sweeps=usual if sweeps is None else sweeps)
-    bowed = [] if weak else bows(problem, drawn.positions)
-    spread = guess_spread(problem, drawn.positions, sides, bowed, rng)
-    return replace(drawn, covariances=drawn.covariances + spread), bowed
+    doubted = [] if weak else strange(problem, drawn.positions)
+    spread = guess_spread(problem, drawn.positions, sides, doubted, rng)
+    return replace(drawn, covariances=drawn.covariances + spread), doubted
 
 
 def _effort(count: int) -> tuple[int, int]:

@@ -29,9 +29,10 @@ TURNS = 4  # turns of a gap that are mirrored, at most: the strongest
 SHARP = 0.3  # of 1 / longest range: smallest curvature of a turn
 ANGLE = 0.35  # radians: smallest turn
 LONG = 12.0  # longest ranges: on a longer path, turns are a guess
-# Gentle bows: least length in longest ranges, least length relative to the line between the ends, and curvature in
-# 1 / longest range, below which no point turns. Chosen on routes 23 and 300 of benchmarks/anchored.py.
-SHORT, DETOUR, GENTLE = 3.0, 1.05, 0.6
+# Strange ways: least length in longest ranges, least length of a bow relative to the line between the ends, curvature
+# in 1 / longest range below which no point turns, and most radians. Chosen on routes 23, 52 and 300 of
+# benchmarks/anchored.py.
+SHORT, DETOUR, GENTLE, TWISTED = 3.0, 1.05, 0.6, 2.4
 BRIDGES, DRAWS, ARRIVING = 12, 3000, 1.15  # ways of a long path, drives drawn for them, and scale to arrive at most
 ENSEMBLE, WRONG = 40, 0.75  # random drives that stand for a wrong guess, and its probability
 BETWEEN, LASTING = 9.0, 1.5  # longest ranges: metres between turns, and length of a turn; as in motion.py
@@ -240,25 +241,28 @@ def _bends(line: Complexes, reach: float) -> tuple[Floats, Floats]:
     return bends, np.convolve(bends, np.ones(2 * wide + 1) / (2 * wide + 1), mode="same") / usual
 
 
-def bows(problem: Problem, positions: Floats) -> list[Ints]:
-    """Return the gaps that run as a gentle bow: drives turn at corners, so the corner was not found.
+def strange(problem: Problem, positions: Floats) -> list[Ints]:
+    """Return the gaps whose path is not one that a drive usually takes, so that its turns may be wrong.
 
-    Such a path is longer than the line between its ends, and nowhere as curved as a turn.
+    A gentle bow is longer than the line between its ends, and nowhere as curved as a turn: the corner was not found.
+    Other gaps turn by more than one corner and a half in all: turns to the wrong side need others that make up for it.
     """
     found = []
     for gap in _gaps(problem) if positions.shape[1] == 2 else []:
         line = positions[gap] @ np.array([1, 1j])
         long = SHORT * problem.reach < _length(positions[gap]) <= LONG * problem.reach
         detour = _length(positions[gap]) > DETOUR * abs(line[-1] - line[0])
-        if long and detour and np.abs(_bends(line, problem.reach)[1]).max() < GENTLE / problem.reach:
+        curvature = np.abs(_bends(line, problem.reach)[1])
+        bend = float(curvature.sum() * np.median(np.abs(np.diff(line))))
+        if long and ((detour and curvature.max() < GENTLE / problem.reach) or bend > TWISTED):
             found.append(gap)
     return found
 
 
 def guess_spread(
-    problem: Problem, positions: Floats, sides: list[Side], bowed: list[Ints], rng: np.random.Generator
+    problem: Problem, positions: Floats, sides: list[Side], doubted: list[Ints], rng: np.random.Generator
 ) -> Floats:
-    """Return covariances (n, k, k) that cover a wrong guess of the turns of long and `bowed` paths, and sharp turns.
+    """Return covariances (n, k, k) that cover a wrong guess of the turns of long and `doubted` paths, and sharp turns.
 
     With the probability `WRONG`, such a path is any drive of its length that arrives at the next known point.
     """
@@ -269,7 +273,7 @@ def guess_spread(
             off = one.state[:, :k] - positions[one.points]
             spread[one.points] += one.odds / (1 + one.odds) * off[:, :, None] * off[:, None, :]
     long = [gap for gap in _gaps(problem) if k == 2 and _length(positions[gap]) > LONG * problem.reach]
-    for gap in [*long, *bowed]:
+    for gap in [*long, *doubted]:
         ways = _bridges(positions[gap], problem.reach, rng, ENSEMBLE)
         if ways:
             off = np.array(ways) - positions[gap]

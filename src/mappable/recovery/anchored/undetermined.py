@@ -96,12 +96,12 @@ def undecided_sides(points: Ints, sides: Sequence[Side]) -> Iterator[str]:
             )
 
 
-def gentle(points: Ints, bowed: Sequence[Ints]) -> Iterator[str]:
-    """Report paths between known points that run as a gentle bow; `points` has the user's numbers."""
-    for gap in bowed:
+def doubted_ways(points: Ints, gaps: Sequence[Ints]) -> Iterator[str]:
+    """Report paths between known points that drives rarely take; `points` has the user's numbers."""
+    for gap in gaps:
         yield (
-            f"Between the known points {points[gap[0]]} and {points[gap[-1]]}, the path is a gentle bow: if the drive"
-            " turned at a corner there, its place is a guess. The covariances cover other guesses."
+            f"Between the known points {points[gap[0]]} and {points[gap[-1]]}, the path is a gentle bow, or turns more"
+            " than a drive usually does: its corners may be elsewhere. The covariances cover other guesses."
         )
 
 
