@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Studies that take minutes or hours or need a server, and shared modules, are not part of `make bench`.
-STUDIES := $(addprefix benchmarks/,cluster.py fit_learned_noise.py learned_noise.py milvus_server.py recovery_study.py simulated_ranges.py)
+STUDIES := $(addprefix benchmarks/,cluster.py fit_learned_noise.py learned_noise.py milvus_server.py range_slam.py route_cases.py simulated_ranges.py)
 BENCHMARKS := $(filter-out $(STUDIES),$(wildcard benchmarks/*.py))
 CLUSTER_TESTS := $(addprefix tests/,features/test_on_ray.py learning/test_torchrun.py maps/test_milvus.py service/test_replicas.py)
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check

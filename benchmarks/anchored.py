@@ -31,7 +31,7 @@ from mappable.recovery.baselines import interpolated
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
 from mappable.threads import cores
-from recovery_study import ANCHOR_SIGMA, LEARNED, LENGTH, MISSING, Case, draw
+from route_cases import ANCHOR_SIGMA, LEARNED, LENGTH, MISSING, Case, draw
 from simulated_ranges import NOISES, Kind, measure, route
 
 COUNT = 400

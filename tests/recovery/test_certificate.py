@@ -46,7 +46,8 @@ def test_a_map_with_odometry_is_proven_optimal(known: bool) -> None:
 def test_exact_ranges_have_the_bound_zero() -> None:
     certificate = certify(made(odometry=False, known=True, noise=0.0))
     assert certificate.cost == pytest.approx(0.0, abs=1e-9)
-    assert certificate.bound == pytest.approx(0.0, abs=1e-2)
+    assert certificate.bound == pytest.approx(0.0, abs=1e-9)
+    assert certificate.optimal
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -70,6 +71,8 @@ def test_a_worse_map_is_not_called_optimal() -> None:
     wrong[10:, 1] = 2 * wrong[10, 1] - wrong[10:, 1]
     certificate = certify(Graph(**(vars(graph) | {"positions": wrong})))
     assert certificate.bound <= optimum(graph).cost
+    assert certificate.given > 2 * certificate.cost
+    assert f"this map has {certificate.given:.6g}, and the least-squares fit next to it" in str(certificate)
 
 
 def test_noise_that_differs_between_directions_is_refused() -> None:

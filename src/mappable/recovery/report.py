@@ -110,7 +110,7 @@ def report(
         assumed=recovered.assumed,
         noise=recovered.noise if np.isfinite(recovered.noise) else None,
         undetermined=recovered.undetermined,
-        expected=_expected(ranges, recovered) if anchors is None and recovered.frames is None else None,
+        expected=_expected(ranges, recovered) if anchors is None and recovered.frames is None else recovered.expected,
         certificate=certificate,
     )
     if truth is None:

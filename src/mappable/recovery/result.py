@@ -18,4 +18,5 @@ class Recovered:
     covariances: Floats | None = None  # (n, k, k) in square metres, if positions were known
     frames: Floats | None = None  # (n, k, k): orientations, if there were relative motions
     motions: Motions | None = None  # relative motions as they were used: drift is corrected, noise is as estimated
+    expected: float | None = None  # metres: error of the best estimator after alignment, from motions without anchors
     assumed: int = 0  # number of assumed steps: no range joins these images to the next

@@ -55,6 +55,24 @@ def test_a_loop_closes_without_any_known_position() -> None:
     assert not any("contradict" in sentence for sentence in found.undetermined)
 
 
+def test_the_error_of_the_best_estimator_is_that_of_repeated_drives() -> None:
+    """The bound is for aligned maps, with orientations and drift unknown; ranges and odometry are drawn six times."""
+    angle = np.linspace(0, 2 * np.pi, 30, endpoint=False)
+    truth = 8 * np.stack([np.cos(angle), np.sin(angle)], 1)
+    i, j = np.triu_indices(30, 1)
+    apart = np.linalg.norm(truth[i] - truth[j], axis=1)
+    near, reached, expected = apart < 6.0, [], []
+    for seed in range(6):
+        metres = apart[near] + np.random.default_rng(seed).normal(0, 0.1, int(near.sum()))
+        found = recover_anchored(
+            Ranges(30, i[near], j[near], metres, 0.1), None, motions=odometry(truth, seed=seed), ordered=False
+        )
+        reached.append(aligned_score(found.positions, truth, scale=False).rmse)
+        assert found.expected is not None
+        expected.append(found.expected)
+    assert np.sqrt(np.mean(np.square(reached))) == pytest.approx(np.mean(expected), rel=0.3)
+
+
 @pytest.mark.medium
 def test_steps_that_slipped_do_not_reject_true_ranges() -> None:
     given = odometry(LOOP)

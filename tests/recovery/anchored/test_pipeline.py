@@ -13,7 +13,7 @@ from mappable.recovery.baselines import interpolated
 from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from recovery_study import Case, draw
+from route_cases import Case, draw
 from simulated_ranges import NOISES, measure, route
 
 pytestmark = pytest.mark.medium

@@ -42,6 +42,17 @@ def test_what_is_measured_up_to_the_longest_range_has_a_density_that_integrates_
     assert simpson(np.square(noise.pull) * density, x=metres) == pytest.approx(noise.weight[0], rel=1e-4)
 
 
+def test_spreads_that_do_not_follow_from_the_measured_distances_count_as_they_are() -> None:
+    """If sigma follows from the measured distance, a longer true distance has a larger spread; otherwise not."""
+    rng = np.random.default_rng(0)
+    true = rng.uniform(1, 9, 300)
+    metres, first = true + rng.normal(0, 0.1 * true), np.arange(300)
+    followed, own = (RangeNoise(Ranges(301, first, first + 1, metres, 0.1 * of)) for of in (metres, true))
+    for noise, doubled in ((followed, 2.0), (own, 1.0)):
+        before = look(noise, 3.0).spread
+        np.testing.assert_allclose(look(noise, 6.0).spread / before, doubled, rtol=0.1)
+
+
 def test_few_ranges_have_no_longest() -> None:
     metres = np.linspace(1, 9, LEAST_RANGES - 1)
     density = np.exp(look(measured(metres), 5.0).log_likelihood)

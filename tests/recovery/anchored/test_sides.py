@@ -5,8 +5,18 @@ import pytest
 
 from mappable.arrays import Floats
 from mappable.recovery.anchored.problem import Problem
-from mappable.recovery.anchored.refine import fit
-from mappable.recovery.anchored.sides import Side, _bridges, _turned, _ways, _width, draw_sides, other_sides
+from mappable.recovery.anchored.refine import Refined, fit
+from mappable.recovery.anchored.sides import (
+    Side,
+    _bridges,
+    _turned,
+    _ways,
+    _width,
+    draw_sides,
+    other_sides,
+    relieved,
+    strange,
+)
 from mappable.recovery.hints import Anchors, Odometry
 from mappable.recovery.ranges import Ranges
 
@@ -39,6 +49,31 @@ def test_turning_keeps_the_ends_and_all_distances() -> None:
     flat = np.array([[0.0, 0.0], [1.0, 2.0], [3.0, -1.0], [4.0, 0.0]])
     np.testing.assert_allclose(_turned(flat), flat * [1.0, -1.0])
     assert _width(flat) == pytest.approx(2.0)
+
+
+def test_bows_and_paths_with_many_turns_are_doubted_and_corners_are_not() -> None:
+    problem, truth = bow()
+    angle = np.pi / 2 * np.clip((np.arange(COUNT - 1) - 6) / 6, 0, 1)  # a corner with a radius of 6 m
+    corner = np.cumsum(1.6 * np.stack([np.cos(angle), np.sin(angle)], 1), axis=0)
+    part = np.linspace(0, 1, COUNT)
+    gentle = np.column_stack([30 * part, 5 * np.sin(np.pi * part)])
+    twisted = np.column_stack([30 * part, 6 * np.sin(3 * np.pi * part)])
+    found = [
+        bool(strange(problem, path)) for path in (gentle, np.vstack([[[0.0, 0.0]], corner]), twisted, truth * [1, 0])
+    ]
+    assert found == [True, False, True, False]
+
+
+def test_a_gap_that_lies_far_from_its_known_end_is_fitted_again() -> None:
+    problem, _ = bow()
+    fitted = fit(problem, problem.state)
+    assert relieved(problem, fitted) is fitted
+    moved = fitted.state.copy()
+    moved[:, 0] += np.linspace(0, 3, COUNT)
+    problem.look(moved)
+    problem.true = problem.noise.chances()  # most ranges count as false
+    again = relieved(problem, Refined(moved, fitted.covariances, fitted.noise, problem.true))
+    np.testing.assert_allclose(again.positions, fitted.positions, atol=0.05)
 
 
 def test_two_sides_that_nothing_tells_apart_are_equally_likely() -> None:

@@ -20,12 +20,13 @@ from mappable.recovery.anchored.loose import DOUBTFUL, overrules, place
 from mappable.recovery.anchored.problem import WEAK, Problem, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.relative import Relative, covered, reckon
-from mappable.recovery.anchored.sides import Side, best_sides, draw_sides, guess_spread
+from mappable.recovery.anchored.sides import Side, best_sides, draw_sides, guess_spread, relieved, strange
 from mappable.recovery.anchored.starts import between_anchors, between_by_shape, drawn_from, grown
 from mappable.recovery.hints import Anchors, Motions, Odometry, Turns, among
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.filtering import common_neighbor_filter
+from mappable.recovery.unanchored.undetermined import aligned_error
 
 CHAINS, SWEEPS = 10, 100  # number of Markov chains, and draws per chain
 # Maps with more points than this have fewer chains, and fewer draws per chain: their time grows with points * draws.
@@ -116,8 +117,11 @@ def recover_anchored(
             if gauge is None
             else undetermined.unplaced(held, gauge)
         ),
+        *undetermined.strained(anchors, positions),
+        *(undetermined.untested(len(points)) if solution.drawn else []),
         *solver.contradictions(points, false),
         *undetermined.undecided_sides(points, solution.sides),
+        *undetermined.doubted_ways(points, solution.doubted),
         *undetermined.undecided_folds(points, solution.folds or ()),
         *undetermined.long_ways(gaps, covered=solution.drawn and dimensions == 2),
         *undetermined.doubts(false, weak=solution.weak, erratic=solution.erratic),
@@ -133,7 +137,8 @@ def recover_anchored(
         return found
     frames = np.full((ranges.count, dimensions, dimensions), np.nan)
     frames[points] = solver.guided.relative.orientations(refined.state)
-    return replace(found, frames=frames, motions=solver.guided.relative.corrected(refined.state, points))
+    motions_used = solver.guided.relative.corrected(refined.state, points)
+    return replace(found, frames=frames, motions=motions_used, expected=solution.expected)
 
 
 @dataclass(frozen=True)
@@ -141,11 +146,13 @@ class _Solution:
     refined: Refined
     weak: bool  # the ranges are so noisy that they say little
     sides: Sequence[Side] = ()  # gaps of drives that could run on another side
+    doubted: Sequence[Ints] = ()  # gaps of drives whose path is strange
     folds: Sequence[Fold] | None = None  # groups of points that could lie on another side; None if not searched for
     erratic: bool = False  # the path does not move like a drive
     drawn: bool = False  # positions are the mean of samples
     doubtful: bool = False  # ranges fit worse than their noise explains
     guided: bool = False  # motions lead from each point to the next
+    expected: float | None = None  # metres: error of the best estimator after alignment, if no position is known
 
 
 class _Solver:
@@ -207,7 +214,8 @@ class _Solver:
             refined = Refined(problem.state, refined.covariances, 1.0, refined.true)
         else:
             refined, sides = best_sides(problem, refined, rng)
-        return _Solution(_sampled(problem, refined, sides, rng, sweeps, progress), weak, sides=sides, drawn=True)
+        refined, doubted = _sampled(problem, refined, sides, rng, sweeps, progress, weak=weak)
+        return _Solution(refined, weak, sides=sides, doubted=doubted, drawn=True)
 
     def _guided(self, motions: Motions, seed: int, sweeps: int | None, progress: bool) -> "_Solution":
         """Fit from dead reckoning; draw samples only where motions are missing, because turns there are uncertain."""
@@ -221,11 +229,14 @@ class _Solver:
         if self.gauge is not None:
             refined.covariances[self.gauge] = GAUGE**2 * np.eye(problem.dimensions)
         doubtful = refined.noise > DOUBTFUL
+        expected = None if self.gauge is None else _best_error(problem, refined.state, seed)
         if problem.motion is None or sweeps == 0:
-            return _Solution(refined, weak=False, doubtful=doubtful, guided=problem.motion is None)
+            whole = problem.motion is None
+            return _Solution(refined, weak=False, doubtful=doubtful, guided=whole, expected=expected)
         rng = generator(seed, Purpose.ANCHORED)
         refined, sides = best_sides(problem, refined, rng)
-        return _Solution(_sampled(problem, refined, sides, rng, sweeps, progress), False, sides=sides, drawn=True)
+        refined, doubted = _sampled(problem, refined, sides, rng, sweeps, progress)
+        return _Solution(refined, False, sides=sides, doubted=doubted, drawn=True, expected=expected)
 
     def _led(self, motions: Motions, start: Floats, frames: Floats) -> Problem:
         """Return the problem with motions; without known positions, the point `gauge` stays at the origin."""
@@ -316,20 +327,50 @@ class _Solver:
             if fits and (refined.true > 0.5).mean() > FITTING:
                 break
         _, problem, refined = min(found, key=lambda one: one[0])
-        return problem, fit(problem, refined.state, rounds=25 if problem.count <= MANY else TRIED)
+        refined = fit(problem, refined.state, rounds=25 if problem.count <= MANY else TRIED)
+        return problem, relieved(problem, refined)
+
+
+def _best_error(problem: Problem, state: Floats, seed: int) -> float:
+    """Return the error (metres, after alignment) that the measurements leave to any estimator: the Cramér-Rao bound.
+
+    All unknowns of the problem count, such as orientations and drift.
+    """
+    problem.look(state)
+    diagonal, coupling, _ = problem.system()
+    factor, n, k = problem.plan.factor(diagonal, coupling), problem.points, problem.dimensions
+
+    def solve(probes: Floats) -> Floats:
+        columns = []
+        for one in probes.T:
+            right = np.zeros_like(problem.state)
+            right[:n, :k] = one.reshape(n, k)
+            columns.append(factor.solve(right)[:n, :k].ravel())
+        return np.stack(columns, 1)
+
+    return aligned_error(problem.positions, solve, seed)
 
 
 def _sampled(
-    problem: Problem, refined: Refined, sides: list[Side], rng: np.random.Generator, sweeps: int | None, progress: bool
-) -> Refined:
-    """Draw samples from starts whose gaps lie on one of their sides."""
+    problem: Problem,
+    refined: Refined,
+    sides: list[Side],
+    rng: np.random.Generator,
+    sweeps: int | None,
+    progress: bool,
+    *,
+    weak: bool = False,
+) -> tuple[Refined, list[Ints]]:
+    """Draw samples from starts whose gaps lie on one of their sides; also return the gaps whose way is strange."""
     chains, usual = _effort(problem.count)
     if any(side.guessed for side in sides):  # many ways need many chains
         chains, usual = 2 * chains, max(LEAST_SWEEPS, usual // 2)
     starts = draw_sides(refined.state, sides, chains, rng)
     shown = track(starts, "sampling maps that fit", len(starts)) if progress else starts
     drawn = sample(problem, shown, rng, sweeps=usual if sweeps is None else sweeps)
-    return replace(drawn, covariances=drawn.covariances + guess_spread(problem, drawn.positions, sides, rng))
+    doubted = [] if weak else strange(problem, drawn.positions)
+    spread = guess_spread(problem, drawn.positions, sides, doubted, rng)
+    return replace(drawn, covariances=drawn.covariances + spread), doubted
 
 
 def _effort(count: int) -> tuple[int, int]:

@@ -3,7 +3,8 @@
 The model avoids two effects that would make a map too small:
 
 - A range is measured as m = d + s(d) e, where the spread s depends on the true distance d. With the spread s(m) of the
-  measured distance, ranges that are too short would count more.
+  measured distance, ranges that are too short would count more. If the stated spreads do not follow from the measured
+  distances, they count as they are.
 - Ranges are kept up to a longest range. Of pairs about that far apart, only those measured too short are kept.
 """
 
@@ -19,6 +20,7 @@ LEAST_WEIGHT = 0.05  # smallest variance of a kept range, in squared spreads
 FALSE = 0.01, 100  # prior share of false ranges, and its weight in observations
 EXACT = 1e-5  # of the longest range: smallest spread
 MOST_FALSE = 0.2  # largest share of false ranges
+ROUGH, EVEN = 0.01, 3.0  # of the standard deviation, and of even steps: largest difference of neighbors, see `_follows`
 NOISE_COUNT = 20  # weight of the stated spreads, in observations
 
 
@@ -32,9 +34,11 @@ class RangeNoise:
         self.limit = np.full(len(ranges), np.inf)
         self.at, self.spread_at = np.array([0.0]), np.array([1.0])
         if len(ranges) >= LEAST_RANGES:
-            groups = np.array_split(np.argsort(self.metres, kind="stable"), BINS)
-            self.at = np.array([self.metres[group].mean() for group in groups])
-            self.spread_at = np.array([self.stated[group].mean() for group in groups])
+            order = np.argsort(self.metres, kind="stable")
+            if _follows(self.stated[order]):
+                groups = np.array_split(order, BINS)
+                self.at = np.array([self.metres[group].mean() for group in groups])
+                self.spread_at = np.array([self.stated[group].mean() for group in groups])
             limit = self.longest if unlimited is None else float(self.metres[~unlimited].max(initial=0.0))
             self.limit = np.where(self.metres <= limit, limit, np.inf)
         self.for_measured = np.interp(self.metres, self.at, self.spread_at)
@@ -88,6 +92,12 @@ class RangeNoise:
             self.noise = float(np.sqrt(share / rng.chisquare(trues + NOISE_COUNT)))
             self.false = float(rng.beta(falses, others))
         self.false = min(self.false, MOST_FALSE)
+
+
+def _follows(spreads: Floats) -> bool:
+    """Return whether spreads, ordered by measured distance, are a function of it: neighbors then hardly differ."""
+    usual = float(np.median(np.abs(np.diff(spreads))))
+    return bool(usual <= ROUGH * spreads.std() + EVEN * np.ptp(spreads) / len(spreads))
 
 
 class PlainNoise(RangeNoise):

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from itertools import chain, combinations, pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mappable.arrays import Floats, Ints
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import Refined, fit, settle
 
+Complexes = NDArray[np.complex128]
 CURVED = 0.5  # of the longest range: a path that leaves the line by less has no sides
 ROUNDS = 8  # rounds of the fit of the other side
 MANY, FEW_ROUNDS = 1_000, 3  # of more points, only the mirrored way of each gap is tried, with fewer rounds
@@ -27,6 +29,10 @@ TURNS = 4  # turns of a gap that are mirrored, at most: the strongest
 SHARP = 0.3  # of 1 / longest range: smallest curvature of a turn
 ANGLE = 0.35  # radians: smallest turn
 LONG = 12.0  # longest ranges: on a longer path, turns are a guess
+# Strange ways: least length in longest ranges, least length of a bow relative to the line between the ends, curvature
+# in 1 / longest range below which no point turns, and most radians. Chosen on routes 23, 52 and 300 of
+# benchmarks/anchored.py.
+SHORT, DETOUR, GENTLE, TWISTED = 3.0, 1.05, 0.6, 2.4
 BRIDGES, DRAWS, ARRIVING = 12, 3000, 1.15  # ways of a long path, drives drawn for them, and scale to arrive at most
 ENSEMBLE, WRONG = 40, 0.75  # random drives that stand for a wrong guess, and its probability
 BETWEEN, LASTING = 9.0, 1.5  # longest ranges: metres between turns, and length of a turn; as in motion.py
@@ -34,6 +40,7 @@ SEARCHES, BETTER = 5, 2.0  # rounds of the search, and decrease of the cost abov
 # For ways that the fit leaves: rounds, excess cost above which they are impossible, and the factor as above. Chosen
 # after route 23 of benchmarks/anchored.py was seen, on it and on routes 300 to 304.
 TRIALS, UNSETTLED, SHARP_MODEL = 10, 25.0, 8.0
+RELIEFS, STRAINED = 5, 4.0  # rounds, and sigmas from a known position above which the gaps at it are fitted again
 STRETCHED = 1.7  # largest factor by which a way is scaled to arrive
 
 
@@ -76,6 +83,37 @@ def best_sides(problem: Problem, refined: Refined, rng: np.random.Generator) -> 
             state[one.points] = one.state
         refined = fit(problem, state)
     return refined, sides
+
+
+def relieved(problem: Problem, refined: Refined) -> Refined:
+    """Fit gaps again whose ends are far from their known positions, while that lowers the cost.
+
+    Where two drives part, one can lie on the wrong side of the other. Ranges then pull both away from their known
+    positions. Gaps with such an end are moved to their known ends, and all ranges are judged again there.
+    """
+    known = problem.known
+    for _ in range(RELIEFS):
+        problem.look(refined.state)
+        cost = float(problem.costs().sum())
+        off = known.positions - problem.positions[known.points]
+        strained = known.points[np.linalg.norm(off, axis=1) > STRAINED * known.sigma]
+        gaps = [gap for gap in _gaps(problem) if np.isin(gap[[0, -1]], strained).any()]
+        if not gaps:
+            break
+        state, at = refined.state.copy(), np.zeros((problem.points, problem.dimensions))
+        at[known.points] = off
+        for gap in gaps:
+            part = np.linspace(0.0, 1.0, len(gap))[:, None]
+            state[gap, : problem.dimensions] = problem.positions[gap] + (1 - part) * at[gap[0]] + part * at[gap[-1]]
+        trial = problem.twin()
+        trial.look(state)
+        trial.true = trial.noise.chances()
+        trial.look(fit(trial, state, rounds=ROUNDS).state)
+        if trial.costs().sum() > cost - BETTER:
+            break
+        problem.true = trial.true
+        refined = fit(problem, trial.state, rounds=ROUNDS)
+    return refined
 
 
 def other_sides(problem: Problem, state: Floats, rng: np.random.Generator | None = None) -> list[Side]:
@@ -177,10 +215,8 @@ def _ways(path: Floats, reach: float, rng: np.random.Generator) -> list[Floats]:
     steps = np.diff(line)
     if _length(path) > LONG * reach:
         return ways + _bridges(path, reach, rng, BRIDGES)
-    bends = np.angle(steps[1:] / np.where(steps[:-1] == 0, 1.0, steps[:-1]))
-    wide = max(1, round(0.25 * reach / max(float(np.median(np.abs(steps))), 1e-9)))
-    smooth = np.convolve(bends, np.ones(2 * wide + 1) / (2 * wide + 1), mode="same")
-    sharp = np.where(np.abs(smooth) > SHARP / reach * np.median(np.abs(steps)), np.sign(smooth), 0.0)
+    bends, curvature = _bends(line, reach)
+    sharp = np.where(np.abs(curvature) > SHARP / reach, np.sign(curvature), 0.0)
     pieces = np.split(np.arange(len(bends)), np.flatnonzero(np.diff(sharp)) + 1)
     turns = [piece for piece in pieces if sharp[piece[0]] and abs(bends[piece].sum()) > ANGLE]
     turns = sorted(turns, key=lambda piece: -abs(float(bends[piece].sum())))[:TURNS]
@@ -196,10 +232,39 @@ def _ways(path: Floats, reach: float, rng: np.random.Generator) -> list[Floats]:
     return ways
 
 
-def guess_spread(problem: Problem, positions: Floats, sides: list[Side], rng: np.random.Generator) -> Floats:
-    """Return covariances (n, k, k) that cover a wrong guess of the turns of long paths, and sharp turns.
+def _bends(line: Complexes, reach: float) -> tuple[Floats, Floats]:
+    """Return the turns (m - 2,) along a path (m,) in radians, and its smooth curvature (m - 2,) per metre."""
+    steps = np.diff(line)
+    bends = np.angle(steps[1:] / np.where(steps[:-1] == 0, 1.0, steps[:-1]))
+    usual = max(float(np.median(np.abs(steps))), 1e-9)
+    wide = max(1, round(0.25 * reach / usual))
+    return bends, np.convolve(bends, np.ones(2 * wide + 1) / (2 * wide + 1), mode="same") / usual
 
-    With the probability `WRONG`, a long path is any drive of its length that arrives at the next known point.
+
+def strange(problem: Problem, positions: Floats) -> list[Ints]:
+    """Return the gaps whose path is not one that a drive usually takes, so that its turns may be wrong.
+
+    A gentle bow is longer than the line between its ends, and nowhere as curved as a turn: the corner was not found.
+    Other gaps turn by more than one corner and a half in all: turns to the wrong side need others that make up for it.
+    """
+    found = []
+    for gap in _gaps(problem) if positions.shape[1] == 2 else []:
+        line = positions[gap] @ np.array([1, 1j])
+        long = SHORT * problem.reach < _length(positions[gap]) <= LONG * problem.reach
+        detour = _length(positions[gap]) > DETOUR * abs(line[-1] - line[0])
+        curvature = np.abs(_bends(line, problem.reach)[1])
+        bend = float(curvature.sum() * np.median(np.abs(np.diff(line))))
+        if long and ((detour and curvature.max() < GENTLE / problem.reach) or bend > TWISTED):
+            found.append(gap)
+    return found
+
+
+def guess_spread(
+    problem: Problem, positions: Floats, sides: list[Side], doubted: list[Ints], rng: np.random.Generator
+) -> Floats:
+    """Return covariances (n, k, k) that cover a wrong guess of the turns of long and `doubted` paths, and sharp turns.
+
+    With the probability `WRONG`, such a path is any drive of its length that arrives at the next known point.
     """
     n, k = positions.shape
     spread = np.zeros((n, k, k))
@@ -207,12 +272,12 @@ def guess_spread(problem: Problem, positions: Floats, sides: list[Side], rng: np
         if one.sharp:
             off = one.state[:, :k] - positions[one.points]
             spread[one.points] += one.odds / (1 + one.odds) * off[:, :, None] * off[:, None, :]
-    for gap in _gaps(problem) if k == 2 else []:
-        if _length(positions[gap]) > LONG * problem.reach:
-            ways = _bridges(positions[gap], problem.reach, rng, ENSEMBLE)
-            if ways:
-                off = np.array(ways) - positions[gap]
-                spread[gap] += WRONG * np.einsum("wna,wnb->nab", off, off) / len(ways)
+    long = [gap for gap in _gaps(problem) if k == 2 and _length(positions[gap]) > LONG * problem.reach]
+    for gap in [*long, *doubted]:
+        ways = _bridges(positions[gap], problem.reach, rng, ENSEMBLE)
+        if ways:
+            off = np.array(ways) - positions[gap]
+            spread[gap] += WRONG * np.einsum("wna,wnb->nab", off, off) / len(ways)
     return spread
 
 

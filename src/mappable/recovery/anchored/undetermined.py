@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mappable.arrays import Bools, Ints
+from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.anchored.folds import Fold
 from mappable.recovery.anchored.sides import Side, by_gap
 from mappable.recovery.hints import Anchors, Odometry
@@ -14,6 +14,10 @@ LIKELY = 0.05  # probability of the other side above which a sentence reports it
 SCALE = "The scale of the map is as good as odometry and ranges."
 LISTED = 8  # a sentence names at most this many points
 LONG = 12.0  # times the longest range: on longer paths between known positions, short ranges do not decide the turns
+TESTED = 10_000  # points up to which covariances were tested (docs/recover-studies.md, Sizes)
+EXACT = 1e-3  # metres: a smaller sigma of a known position counts as this one
+STRAINED = 5.0  # sigmas from a known position above which a sentence reports it
+WINDING = 9.0  # the same for paths that wind gently; shorter than `LONG`
 LONG_END = 2.0  # times the longest range: the same for paths beyond the last known position
 
 
@@ -52,6 +56,30 @@ def spanned(anchors: Anchors, odometry: Odometry | None, held: Bools, *, led: bo
         )
 
 
+def strained(anchors: Anchors, positions: Floats) -> Iterator[str]:
+    """Report known positions that are far from the recovered `positions` (n, k)."""
+    off = np.linalg.norm(positions[anchors.points] - anchors.positions, axis=1)
+    sigmas = off / np.maximum(anchors.sigma, EXACT)
+    far = np.flatnonzero(sigmas > STRAINED)
+    if len(far):
+        worst = np.argmax(sigmas)
+        many = f"{len(far):,} known positions are" if len(far) > 1 else "A known position is"
+        yield (
+            f"{many} far from the map (point {anchors.points[worst]}: {off[worst]:.2g} m,"
+            f" {sigmas[worst]:.0f} sigmas). Either these known positions are wrong, or the map is"
+            " wrong there. The covariances do not cover this."
+        )
+
+
+def untested(count: int) -> Iterator[str]:
+    """Report that covariances of a map of this size may be too small."""
+    if count > TESTED:
+        yield (
+            f"Covariances of more than {TESTED:,} points rest on few samples, and were too small in a test with 20,000"
+            " points: check them against known positions that you leave out."
+        )
+
+
 def undecided_sides(points: Ints, sides: Sequence[Side]) -> Iterator[str]:
     """Report gaps between known points whose path could run on either side.
 
@@ -66,6 +94,15 @@ def undecided_sides(points: Ints, sides: Sequence[Side]) -> Iterator[str]:
                 f"Between the known points {begin} and {end}, the path could run {how}: its turns could go to the other"
                 " side. The covariances cover these ways."
             )
+
+
+def doubted_ways(points: Ints, gaps: Sequence[Ints]) -> Iterator[str]:
+    """Report paths between known points that drives rarely take; `points` has the user's numbers."""
+    for gap in gaps:
+        yield (
+            f"Between the known points {points[gap[0]]} and {points[gap[-1]]}, the path is a gentle bow, or turns more"
+            " than a drive usually does: its corners may be elsewhere. The covariances cover other guesses."
+        )
 
 
 def undecided_folds(points: Ints, folds: Sequence[Fold]) -> Iterator[str]:
@@ -95,6 +132,11 @@ def long_ways(ways: Sequence[tuple[int | None, int | None, float]], *, covered: 
             yield (
                 f"The path between the points {begin} and {end} is long: turns there are a guess."
                 f" {'The covariances cover other guesses.' if covered else only}"
+            )
+        elif begin is not None and end is not None and length > WINDING:
+            yield (
+                f"The path between the points {begin} and {end} is rather long: if it winds gently instead of turning"
+                " at corners, turns there are a guess, and the covariances do not cover it."
             )
         if (begin is None) != (end is None) and length > LONG_END:
             where = f"before the point {end}" if begin is None else f"after the point {begin}"

@@ -1,5 +1,7 @@
 """Sentences about what distances do not determine about a recovered map."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints, evenly
@@ -83,8 +85,8 @@ def expected_error(ranges: Ranges, positions: Floats, noise: float = 1.0, *, see
     """Estimate the error in metres (root mean square) that range noise leaves in the shape of a connected part.
 
     This is the Cramér-Rao bound at the positions: the trace of the inverse of the information matrix J'J of the ranges.
-    Rigid motions of the whole part do not count. A few random probes estimate the trace. The bound is a linear
-    approximation. It is limited to about the radius of gyration of the part; then the shape is nearly arbitrary.
+    Rigid motions of the whole part do not count. The bound is a linear approximation. It is limited to about the radius
+    of gyration of the part; then the shape is nearly arbitrary.
     """
     count, dimensions = positions.shape
     centered = positions - positions.mean(0)
@@ -93,10 +95,18 @@ def expected_error(ranges: Ranges, positions: Floats, noise: float = 1.0, *, see
     damping = max(1 / (count * squared_gyration), SINGULAR * float(information.diagonal.max(initial=0.0)))
     solve = information.factored(np.full(count * dimensions, damping))
     del information  # it is large
-    probes = generator(seed, Purpose.PROBES).choice([-1.0, 1.0], (count * dimensions, PROBES))
-    motions = np.linalg.qr(_rigid_motions(centered))[0]
+    return aligned_error(positions, solve, seed)
+
+
+def aligned_error(positions: Floats, solve: Callable[[Floats], Floats], seed: int = 0) -> float:
+    """Return the root mean square error in metres after rigid alignment, from the inverse of an information matrix.
+
+    `solve` multiplies vectors (count * k, m) by the inverse. A few random probes estimate its trace.
+    """
+    probes = generator(seed, Purpose.PROBES).choice([-1.0, 1.0], (positions.size, PROBES))
+    motions = np.linalg.qr(_rigid_motions(positions - positions.mean(0)))[0]
     probes -= motions @ (motions.T @ probes)
-    return float(np.sqrt((probes * solve(probes)).sum(0).mean() / count))
+    return float(np.sqrt((probes * solve(probes)).sum(0).mean() / len(positions)))
 
 
 def _parts(parts: Ints, degrees: Ints) -> list[str]:
