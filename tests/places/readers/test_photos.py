@@ -14,7 +14,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from pyproj import Geod
 
 from mappable.errors import BadInputError
 from mappable.places.readers import read_places
@@ -170,39 +169,6 @@ def test_any_position_survives_degrees_and_minutes(
     turn = (found[1][0] - longitude + 180) % 360 - 180
     assert found[0][0] == pytest.approx(latitude, abs=2e-8)
     assert turn == pytest.approx(0, abs=2e-8)
-
-
-@pytest.mark.parametrize(
-    ("latitude", "longitude"),
-    [
-        pytest.param([48.1, 48.1, 48.3, 48.2], [11.9, 12.1, 12.05, 11.95], id="border of zones 32 and 33"),
-        pytest.param([-33.9, -33.8, -34.0, -33.9], [150.95, 151.0, 151.1, 151.2], id="southern hemisphere"),
-        pytest.param([-0.01, 0.01, 0.02, -0.03], [36.8, 36.9, 36.85, 36.8], id="equator"),
-        pytest.param([-17.0, -17.1, -17.0, -17.05], [179.9, -179.9, -179.95, 179.95], id="180th meridian"),
-    ],
-)
-def test_distances_are_those_on_the_ellipsoid_within_a_thousandth(
-    shoot: Shoot, root: Path, latitude: list[float], longitude: list[float]
-) -> None:
-    for number, position in enumerate(zip(latitude, longitude, strict=True)):
-        shoot(f"{number}.jpg", at(*position))
-    places = read_places("photos", root)
-    assert len(places.frames) == 1
-    geod = Geod(ellps="WGS84")
-    for one in range(4):
-        for other in range(one):
-            true = geod.inv(longitude[one], latitude[one], longitude[other], latitude[other])[2]
-            ours = math.dist(places.positions[one], places.positions[other])
-            assert ours == pytest.approx(true, rel=1e-3)
-
-
-def test_x_points_east_and_y_north(shoot: Shoot, root: Path) -> None:
-    shoot("a.jpg", at(-33.90, 151.20))
-    shoot("b.jpg", at(-33.90, 151.21))
-    shoot("c.jpg", at(-33.89, 151.20))
-    places = read_places("photos", root)
-    assert places.x[1] - places.x[0] == pytest.approx(925, abs=5)
-    assert places.y[2] - places.y[0] == pytest.approx(1109, abs=5)
 
 
 def test_altitude_is_z_and_negative_below_the_sea(shoot: Shoot, root: Path) -> None:
