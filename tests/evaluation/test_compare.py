@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from mappable.errors import BadInputError
 from mappable.evaluation.compare import compare
-from mappable.evaluation.metrics import Spread
+from mappable.evaluation.metrics import MeanStd
 from mappable.evaluation.result import RESULT, Accuracy, Result
 
 Write = Callable[..., Path]
@@ -119,7 +119,7 @@ def test_queries_that_some_results_lack_are_left_out_with_recall_and_landmark_se
     found = compare([whole, part])
     assert found.queries == 40
     first, second = (line.summary for line in found.lines)
-    assert (first.positive, second.positive) == (Spread(25.0, None), Spread(50.0, None))
+    assert (first.positive, second.positive) == (MeanStd(25.0, None), MeanStd(50.0, None))
     assert (first.recall, first.landmarks_positive) == ({}, None)
     assert first.by_condition["sun"]["queries"] == 20
     assert found.notes == ()
@@ -137,7 +137,7 @@ def test_results_that_differ_in_their_seed_alone_are_one_model(write: Write) -> 
     seeds = [write("good", right, seed=seed) for seed, right in ((0, 48), (1, 60))]
     found = compare([rivals[0], seeds[0], rivals[1], seeds[1]])
     assert [(line.name, line.summary.seeds) for line in found.lines] == [("Plain", (0, 1)), ("Good", (0, 1))]
-    assert found.lines[1].summary.positive == Spread(pytest.approx(90.0), pytest.approx(np.sqrt(200.0)))
+    assert found.lines[1].summary.positive == MeanStd(pytest.approx(90.0), pytest.approx(np.sqrt(200.0)))
     assert found.lines[1].difference is not None
     assert found.lines[1].difference.mean == pytest.approx(40.0)
     assert found.notes == ()

@@ -10,7 +10,7 @@ import pytest
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
-from mappable.evaluation.metrics import Spread
+from mappable.evaluation.metrics import MeanStd
 from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.summary import Difference, difference, summarize, summary_of
 
@@ -64,12 +64,12 @@ def test_seeds_give_mean_and_deviation() -> None:
     (found,) = summarize([made("triplet", first, 0), made("triplet", second, 1)])
     assert (found.row, found.title, found.set) == ("triplet", "Triplet", "street")
     assert (found.seeds, found.queries) == ((0, 1), 60)
-    assert found.positive == Spread(pytest.approx(55.0), pytest.approx(np.sqrt(50.0)))  # of 50 and 60 %
-    assert found.negative == Spread(pytest.approx(95.0), pytest.approx(np.sqrt(50.0)))
-    assert found.median == Spread(pytest.approx(12.5), pytest.approx(np.sqrt(12.5)))  # of 15 and 10 m
+    assert found.positive == MeanStd(pytest.approx(55.0), pytest.approx(np.sqrt(50.0)))  # of 50 and 60 %
+    assert found.negative == MeanStd(pytest.approx(95.0), pytest.approx(np.sqrt(50.0)))
+    assert found.median == MeanStd(pytest.approx(12.5), pytest.approx(np.sqrt(12.5)))  # of 15 and 10 m
     assert found.recall == pytest.approx({"1": 55.0, "5": 90.0})
-    assert found.landmarks_positive == Spread(pytest.approx(50.0), pytest.approx(np.sqrt(50.0)))  # of 55 and 45 %
-    assert found.landmarks_negative == Spread(pytest.approx(90.0), pytest.approx(np.sqrt(50.0)))
+    assert found.landmarks_positive == MeanStd(pytest.approx(50.0), pytest.approx(np.sqrt(50.0)))  # of 55 and 45 %
+    assert found.landmarks_negative == MeanStd(pytest.approx(90.0), pytest.approx(np.sqrt(50.0)))
 
 
 def test_the_interval_is_a_block_bootstrap_of_the_mean_over_seeds() -> None:
@@ -95,7 +95,7 @@ def test_numbers_by_condition_are_means_over_seeds() -> None:
 
 def test_one_seed_has_no_deviation_and_one_block_no_interval() -> None:
     found = summary_of([made("triplet", errors_with(30), blocks=np.zeros(QUERIES, dtype=int))])
-    assert (found.positive, str(found.positive)) == (Spread(50.0, None), "50.00")
+    assert (found.positive, str(found.positive)) == (MeanStd(50.0, None), "50.00")
     assert found.interval is None
     assert json.loads(json.dumps(asdict(found)))["positive"] == {"mean": 50.0, "std": None}
 
