@@ -345,34 +345,6 @@ def test_raw_and_pre_processed_images_under_one_root_are_refused(tmp_path: Path)
         read_places("robotcar", tmp_path)
 
 
-@pytest.mark.medium
-def test_a_raw_image_of_known_colors_comes_back_undistorted_with_those_colors(tmp_path: Path) -> None:
-    write_traversal(tmp_path, [sample(0)], [0])
-    height, width = 960, 1280
-    left, right = (200, 40, 90), (10, 250, 60)
-    raw = np.empty((height, width), dtype=np.uint8)
-    for half, (red, green, blue) in ((slice(0, 640), left), (slice(640, 1280), right)):
-        raw[0::2, half] = np.tile([green, blue], 320)  # GBRG: the first row is G B G B ...
-        raw[1::2, half] = np.tile([red, green], 320)  # and the second R G R G ...
-    file = tmp_path / TRAVERSAL / "stereo" / "centre" / f"{START}.png"
-    Image.fromarray(raw).save(file)
-    rows, columns = np.mgrid[:height, :width].astype("<f8")
-    (tmp_path / "models").mkdir()
-    moved = np.clip(columns + 100.5, 0, width - 1)  # the camera model moves all by 100.5 pixels
-    (tmp_path / "models" / LOOK_UP_TABLE).write_bytes(moved.tobytes() + rows.tobytes())
-
-    plain = load_image(file, (width, height), decoding=RawDecoding("GBRG"))
-    assert (plain[:, :639] == left).all()
-    assert (plain[:, 641:] == right).all()
-    places = read_places("robotcar", tmp_path)
-    assert places.notes == ()
-    straight = load_image(places.files[0], (width, height), decoding=places.decoding)
-    assert (straight[:, :538] == left).all()  # the seam at 640 is now at 539.5
-    assert (straight[:, 541:] == right).all()
-    edge = plain[7, 639:642].astype(int)
-    assert np.array_equal(straight[7, 539], (edge[0] + edge[1] + 1) // 2)
-
-
 @pytest.mark.parametrize("folder", ["models", "sdk/models", "robotcar-dataset-sdk/models", "elsewhere"])
 def test_the_look_up_table_is_found_or_named(folder: str, tmp_path: Path) -> None:
     write_traversal(tmp_path / "root", [sample(0)], [0])
