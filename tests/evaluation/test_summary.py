@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_results import made_result
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
 from mappable.evaluation.metrics import MeanStd
-from mappable.evaluation.result import Accuracy, Result
+from mappable.evaluation.result import Result
 from mappable.evaluation.summary import Difference, difference, summarize, summary_of
 
 QUERIES = 60
@@ -19,38 +20,11 @@ CONDITIONS = np.array(["sun", "rain"] * (QUERIES // 2), dtype=object)
 
 
 def made(row: str, errors: Floats, seed: int | None = 0, **others: Any) -> Result:
-    """A result with these errors, 6 queries per block; landmark seed 1 finds 10 % less than landmark seed 0."""
-    accuracy = Accuracy(
-        queries=np.arange(len(errors)),
-        landmarks=np.arange(20),
-        retrieved=np.zeros(len(errors), dtype=np.int64),
-        errors=errors,
-        bound=np.full(len(errors), 5.0),
-        landmark_seeds=[0, 1],
-        positive=[100 * float(np.mean(errors <= 10)) - less for less in (0, 10)],
-        negative=[100 * float(np.mean(errors <= 25)) - less for less in (0, 10)],
-        bound_positive=[100.0, 100.0],
-        bound_negative=[100.0, 100.0],
-        recall={"1": 100 * float(np.mean(errors <= 10)), "5": 90.0},
-    )
-    facts: dict[str, Any] = {
-        "set": "street",
-        "frame": "town",
-        "setup": "s",
-        "unit": "m",
-        "positive_radius": 10.0,
-        "negative_radius": 25.0,
-        "row": row,
-        "title": row.title(),
-        "seed": seed,
-        "encoder": "e",
-        "settings": {},
-        "ids": np.array([f"q{number}" for number in range(len(errors))], dtype=object),
-        "conditions": CONDITIONS[: len(errors)],
-        "blocks": np.arange(len(errors)) // 6,
-        "scored": {"table1": accuracy},
-    }
-    return Result(**facts | others)
+    """A result with these errors; landmark seed 1 finds 10 % less than landmark seed 0."""
+    near, far = (100 * float(np.mean(errors <= radius)) for radius in (10, 25))
+    two = {"landmark_seeds": [0, 1], "positive": [near, near - 10], "negative": [far, far - 10]}
+    two |= {"bound_positive": [100.0, 100.0], "bound_negative": [100.0, 100.0], "recall": {"1": near, "5": 90.0}}
+    return made_result(errors, two, **{"row": row, "title": row.title(), "seed": seed} | others)
 
 
 def errors_with(right: int, queries: int = QUERIES) -> Floats:
