@@ -11,20 +11,12 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.maps.map import Map
 from mappable.places import load_places, pack_images, save_places
+from refusals import refused
 
 Run = Callable[..., Result]
-
-
-def refused(result: Result, *parts: str) -> None:
-    """One sentence, as `mappable.cli.main` prints it."""
-    assert isinstance(result.exception, BadInputError), result.output
-    for part in parts:
-        assert part in str(result.exception)
-    assert "\n" not in str(result.exception)
 
 
 @pytest.mark.medium
