@@ -37,7 +37,6 @@ from mappable.recovery.unanchored.pipeline import recover
 
 ROUNDS = 20  # of expectation-maximization
 LEAST_VARIANCE = 1e-9
-LEAST_PAIRS = 50
 BANDS = (0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 40.0, np.inf)  # metres
 Pairs = tuple[Floats, Floats, Ints, Ints]  # squared feature distances, metres, and the rows of the two images
 
@@ -106,13 +105,12 @@ def check(places: Places, runs: dict[str, tuple[Ints, Pairs]], profile: Profile)
             print(f"  a straight line: {trivial_rows(positions)['straight line'].of_length:.1f} %")
 
 
-def fit_learned(squared_feature_distances: Floats, metres: Floats, i: Ints, j: Ints) -> LearnedNoise:
-    """The noise of pairs of images `i` and `j` (pairs,), whose squared feature and true distances are known.
+def fit_learned(squared: Floats, apart: Floats, first: Ints, second: Ints) -> LearnedNoise:
+    """The noise of pairs of images (pairs,), whose squared feature distances and true distances in metres are known.
 
     Give all pairs of whole sequences up to a distance where the response is flat, such as 40 m. Images of different
     sequences must have different numbers.
     """
-    squared, apart, first, second = _checked(squared_feature_distances, metres, i, j)
     offset, slope, plateau = _fit_response(squared, apart)
     curve = LearnedNoise(offset, slope, plateau, 0.0, 1.0, 0.0, 0.0)
     residuals = np.log(squared / curve.response(apart))
@@ -195,29 +193,6 @@ def _fit_pairs(variances: Floats, faded: Floats) -> tuple[float, float]:
     at = np.array([faded[group].mean() for group in groups])
     near, far = nnls(np.column_stack([at, 1 - at]), deviation)[0]
     return float(near), float(far)
-
-
-def _checked(squared: Floats, metres: Floats, i: Ints, j: Ints) -> tuple[Floats, Floats, Ints, Ints]:
-    squared, metres = np.asarray(squared, dtype=np.float64), np.asarray(metres, dtype=np.float64)
-    i, j = np.asarray(i), np.asarray(j)
-    shapes = {array.shape for array in (squared, metres, i, j)}
-    if len(shapes) > 1 or squared.ndim != 1:
-        raise BadInputError(
-            f"squared feature distances, metres, i and j have the shapes {sorted(shapes)}, expected one shape (pairs,)"
-        )
-    if len(squared) < LEAST_PAIRS:
-        raise BadInputError(f"a profile needs at least {LEAST_PAIRS} pairs, got {len(squared)}")
-    for values, name, lowest in (
-        (squared, "squared feature distance", "above 0"),
-        (metres, "distance", "of at least 0"),
-    ):
-        wrong = ~np.isfinite(values) | (values < 0) | ((values == 0) & (lowest == "above 0"))
-        if wrong.any():
-            at = int(np.flatnonzero(wrong)[0])
-            raise BadInputError(f"the {name} of pair {at} is {values[at]:g}, expected a number {lowest}")
-    if (i == j).any():
-        raise BadInputError(f"pair {int(np.flatnonzero(i == j)[0])} consists of one image twice")
-    return squared, metres, i, j
 
 
 def main() -> None:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from mappable.arrays import Floats
-from mappable.errors import BadInputError
 from mappable.formats import Format
 from mappable.randomness import Purpose, generator
 from mappable.recovery.ranges import Ranges
@@ -102,10 +101,6 @@ def measure_learned(positions: Floats, profile: Profile, *, seed: int, missing: 
     The result has all pairs of consecutive images, and all pairs below the bound except the fraction `missing`. Some of
     the latter are false, because their places happen to look alike. It takes n² steps, but no n x n memory.
     """
-    if positions.ndim != 2 or len(positions) < 2 or not np.isfinite(positions).all():
-        raise BadInputError(f"positions have the shape {positions.shape}, expected (n, 2) or (n, 3) finite numbers")
-    if not 0 <= missing < 1:
-        raise BadInputError(f"missing is {missing:g}, expected a fraction of at least 0 and below 1")
     actual, known = profile.actual, profile.calibration
     rng = generator(seed, Purpose.LEARNED_RANGES)
     deviations = _along(rng, np.linalg.norm(np.diff(positions, axis=0), axis=1), actual)

@@ -81,7 +81,6 @@ def measure(
     dropped. `outliers` and `aliased` are numbers of false ranges, relative to the true ones. Outliers are independent
     pairs; aliased pairs are between stretches of 15 m that look alike.
     """
-    _check(positions, radius, missing=missing, outliers=outliers, aliased=aliased)
     rng = generator(seed, Purpose.RANGES)
     near = KDTree(positions).query_pairs(1.6 * radius, output_type="ndarray")
     near = near[np.lexsort((near[:, 1], near[:, 0]))]
@@ -104,16 +103,6 @@ def response(metres: Floats, radius: float) -> Floats:
     beyond = np.maximum(metres - radius, 0.0)
     measured: Floats = np.minimum(metres, radius) + 1.5 * radius * -np.expm1(-beyond / (1.5 * radius))
     return measured
-
-
-def _check(positions: Floats, radius: float, **shares: float) -> None:
-    if positions.ndim != 2 or not np.isfinite(positions).all():
-        raise BadInputError(f"positions have the shape {positions.shape}, expected (n, 2) or (n, 3) finite numbers")
-    if not 0 < radius < np.inf:
-        raise BadInputError(f"the radius is {radius:g} m, expected more than 0")
-    for name, share in shares.items():
-        if not 0 <= share < 1:
-            raise BadInputError(f"{name} is {share:g}, expected a fraction of at least 0 and below 1")
 
 
 def _independent(rng: np.random.Generator, points: int, count: int) -> Ints:

@@ -3,15 +3,15 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet
 import pytest
 import torch
 
+from made_results import made_result
 from mappable.errors import BadInputError
-from mappable.evaluation.result import Accuracy, Result
+from mappable.evaluation.result import Result
 from mappable.features.about import About
 from mappable.features.files import read_encoder, write_encoder
 from mappable.formats import KEY
@@ -36,33 +36,7 @@ ABOUT = About(weights="random", size=(4, 3), fit="crop", mean=(0.0, 0.0, 0.0), s
 
 
 def result() -> Result:
-    some = np.arange(3)
-    accuracy = Accuracy(
-        queries=some,
-        landmarks=some,
-        retrieved=some,
-        errors=NUMBERS[0, :3],
-        bound=NUMBERS[1, :3],
-        landmark_seeds=[0],
-        positive=[1.0],
-        negative=[2.0],
-        bound_positive=[3.0],
-        bound_negative=[4.0],
-        recall={"1": 5.0},
-    )
-    names = np.array(["a", "b", "c"], dtype=object)
-    texts: dict[str, Any] = dict.fromkeys(("set", "frame", "unit", "row", "title", "encoder", "setup"), "x")
-    return Result(
-        **texts,
-        positive_radius=1.0,
-        negative_radius=2.0,
-        seed=0,
-        settings={},
-        ids=names,
-        conditions=names,
-        blocks=some,
-        scored={"table1": accuracy},
-    )
+    return made_result(NUMBERS[0, :3], {"bound": NUMBERS[1, :3]})
 
 
 Write, Read = Callable[[Path], object], Callable[[Path], object]

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import api_page
 import numpy as np
 import pytest
 import torch
@@ -250,17 +251,12 @@ def test_every_page_is_in_the_navigation() -> None:
     )
 
 
-@pytest.fixture(scope="module")
-def api_page() -> ModuleType:
-    return load_script("scripts/api_page.py")
-
-
-def test_the_page_of_python_names_is_what_the_source_says(api_page: ModuleType) -> None:
+def test_the_page_of_python_names_is_what_the_source_says() -> None:
     now = api_page.PAGE.read_text()
     assert api_page.page(now) == now, "docs/api.md is stale: run `python scripts/api_page.py`"
 
 
-def test_the_page_of_python_names_has_every_public_name(api_page: ModuleType) -> None:
+def test_the_page_of_python_names_has_every_public_name() -> None:
     page = api_page.PAGE.read_text()
     for name in mappable.__all__:
         room = getattr(mappable, name)
@@ -272,7 +268,7 @@ def test_the_page_of_python_names_has_every_public_name(api_page: ModuleType) ->
         assert set(re.findall(r"^### (\w+)$", section, flags=re.MULTILINE)) == set(room.__all__)
 
 
-def test_a_signature_has_types_and_defaults_as_in_the_source(api_page: ModuleType) -> None:
+def test_a_signature_has_types_and_defaults_as_in_the_source() -> None:
     shown = api_page.describe("mappable.places.cache", "find_pack")
     assert "find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None) -> PackedImages" in shown
     frame = api_page.describe("mappable.places.frames", "Frame")

@@ -1,55 +1,44 @@
 """docs/house.md shows the rooms that there are, and the order that the import contract gives them."""
 
-import importlib.util
 import re
 import tomllib
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 
+import house
 import pytest
 
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.fixture(scope="module")
-def house() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("house", ROOT / "scripts/house.py")
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-def picture(house: ModuleType) -> list[list[str]]:
+def picture() -> list[list[str]]:
     """The rows of rooms with arrows between them, of the picture on top of the page."""
     drawn = house.PAGE.read_text().split("```")[1]
     return [re.findall(r"\w+(?= ──>)|(?<=──> )\w+", line) for line in drawn.splitlines() if "──>" in line]
 
 
 @pytest.mark.medium
-def test_the_page_is_what_the_modules_say(house: ModuleType) -> None:
+def test_the_page_is_what_the_modules_say() -> None:
     now = house.PAGE.read_text()
     assert house.page(now) == now, "docs/house.md is stale: run `python scripts/house.py`"
 
 
-def test_the_picture_shows_every_room(house: ModuleType) -> None:
+def test_the_picture_shows_every_room() -> None:
     rooms = {folder.parent.name for folder in house.PACKAGE.glob("*/__init__.py")}
-    assert {name for row in picture(house) for name in row} == rooms
+    assert {name for row in picture() for name in row} == rooms
 
 
-def test_every_arrow_of_the_picture_is_in_the_contract(house: ModuleType) -> None:
+def test_every_arrow_of_the_picture_is_in_the_contract() -> None:
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
     level = {name: number for number, layer in enumerate(contract["layers"]) for name in re.findall(r"\w+", layer)}
-    for row in picture(house):
+    for row in picture():
         for left, right in pairwise(row):
             assert level[left] > level[right], f"{left} ──> {right}"
 
 
 @pytest.mark.parametrize("text", ["", '"""No period"""', '"""Two lines in\none sentence."""'])
 def test_a_module_that_does_not_begin_with_one_sentence_is_named(
-    text: str, house: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(house, "ROOT", tmp_path)
     (tmp_path / "wrong.py").write_text(text)

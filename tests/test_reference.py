@@ -1,25 +1,14 @@
 """The generated parts of the documentation pages are what the program says about itself."""
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+import reference
 
 ROOT = Path(__file__).parent.parent
 GENERATED = re.compile("<!-- end of (command|located image|readers)")
 PAGES = ("commands", "maps", "readers")
-
-
-@pytest.fixture(scope="module")
-def reference() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts/reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
 
 
 def page(name: str) -> str:
@@ -28,13 +17,13 @@ def page(name: str) -> str:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_what_the_program_says(name: str, reference: ModuleType) -> None:
+def test_a_page_is_what_the_program_says(name: str) -> None:
     now = page(name)
     assert reference.fill(now) == now, f"docs/{name}.md is stale: run `python scripts/reference.py`"
 
 
 @pytest.mark.medium
-def test_a_part_that_is_stale_or_not_written_yet_is_written(reference: ModuleType) -> None:
+def test_a_part_that_is_stale_or_not_written_yet_is_written() -> None:
     now = page("readers")
     empty = re.sub(r"(<!-- readers -->\n).*<!-- end of readers -->\n", r"\1", now, flags=re.DOTALL)
     assert len(empty) < 1000
@@ -42,13 +31,13 @@ def test_a_part_that_is_stale_or_not_written_yet_is_written(reference: ModuleTyp
     assert reference.fill(now.replace("## kitti", "## KITTI")) == now
 
 
-def test_every_page_with_a_generated_part_is_filled_and_checked(reference: ModuleType) -> None:
+def test_every_page_with_a_generated_part_is_filled_and_checked() -> None:
     with_parts = {file.stem for file in (ROOT / "docs").glob("*.md") if GENERATED.search(file.read_text("utf-8"))}
     assert with_parts == set(PAGES) == {file.stem for file in reference.PAGES}
 
 
 @pytest.mark.medium
-def test_every_command_has_a_heading_and_a_generated_part(reference: ModuleType) -> None:
+def test_every_command_has_a_heading_and_a_generated_part() -> None:
     commands = page("commands")
     parts = re.findall(r"<!-- command (.+?) -->", commands)
     assert sorted(parts) == sorted(map(" ".join, reference.command_names()))

@@ -1,31 +1,19 @@
 """The project's text: one spelling, no phrases that a reader stumbles over, short sentences (scripts/voice.py)."""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+import voice
 
 pytestmark = pytest.mark.medium
 ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
-def voice() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("voice", ROOT / "scripts/voice.py")
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules["voice"] = made  # its dataclass looks for its module there
-    spec.loader.exec_module(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def sentences(voice: ModuleType) -> list[Any]:
+def sentences() -> list[Any]:
     """All sentences of this checkout."""
     return [*voice.sentences(ROOT), *voice.help_sentences(ROOT)]
 
@@ -42,7 +30,7 @@ def check(sentences: list[Any], problem: str, groups: set[str] | None = None) ->
         pytest.fail("\n".join(offenders), pytrace=False)
 
 
-def test_every_kind_of_text_is_found(voice: ModuleType, sentences: list[Any]) -> None:
+def test_every_kind_of_text_is_found(sentences: list[Any]) -> None:
     assert {sentence.group for sentence in sentences} >= set(voice.GROUPS) - {"names"}
 
 
@@ -79,7 +67,7 @@ def test_sentences_that_users_meet_first_are_short(sentences: list[Any]) -> None
         (">>> a_doctest()\n7\n\nProse again.", [2]),
     ],
 )
-def test_text_is_split_into_sentences(voice: ModuleType, text: str, words: list[int]) -> None:
+def test_text_is_split_into_sentences(text: str, words: list[int]) -> None:
     assert [sentence.words for sentence in voice.split("docs", "page.md", 1, text)] == words
 
 
@@ -94,12 +82,12 @@ def test_text_is_split_into_sentences(voice: ModuleType, text: str, words: list[
         ("word " * 26, ["26 words"]),
     ],
 )
-def test_problems_are_named(voice: ModuleType, text: str, problems: list[str]) -> None:
+def test_problems_are_named(text: str, problems: list[str]) -> None:
     (sentence,) = voice.split("docs", "page.md", 1, text)
     assert sentence.problems == problems
 
 
-def test_a_sentence_is_found_by_its_line(voice: ModuleType) -> None:
+def test_a_sentence_is_found_by_its_line() -> None:
     source = '"""A module."""\n\n\ndef check(n):\n    """Check.\n\n    Twice.\n    """\n'
     source += '    raise ValueError(f"{n} is not a number")\n'
     found = {(sentence.where, sentence.text) for sentence in voice.python_sentences("a.py", source)}

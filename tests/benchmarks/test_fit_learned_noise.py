@@ -10,7 +10,6 @@ from threadpoolctl import threadpool_limits
 from fit_learned_noise import fit_learned
 from learned_noise import LearnedNoise, Profile, measure_learned
 from mappable.arrays import Floats, Ints
-from mappable.errors import BadInputError
 from simulated_ranges import route
 
 
@@ -79,28 +78,6 @@ def test_images_are_told_by_their_numbers_whatever_these_are() -> None:
     squared, metres, i, j = made_pairs(NOISE, 120, 0)
     plain, renamed = fit_learned(squared, metres, i, j), fit_learned(squared, metres, 7 * i + 100, 7 * j + 100)
     assert plain == renamed
-
-
-@pytest.mark.parametrize(
-    ("change", "part"),
-    [
-        ({"squared": np.ones(3)}, "expected one shape (pairs,)"),
-        ({"squared": np.zeros(60)}, "squared feature distance of pair 0 is 0, expected a number above 0"),
-        ({"metres": np.full(60, np.nan)}, "distance of pair 0 is nan"),
-        ({"metres": -np.ones(60)}, "at least 0"),
-        ({"j": np.arange(60)}, "pair 0 consists of one image twice"),
-    ],
-)
-def test_pairs_that_cannot_be_are_refused(change: dict[str, Floats], part: str) -> None:
-    pairs = {"squared": np.ones(60), "metres": np.ones(60), "i": np.arange(60), "j": np.arange(60) + 1} | change
-    with pytest.raises(BadInputError) as refused:
-        fit_learned(*pairs.values())
-    assert part in str(refused.value)
-
-
-def test_a_few_pairs_are_not_enough() -> None:
-    with pytest.raises(BadInputError, match="a profile needs at least 50 pairs, got 9"):
-        fit_learned(np.ones(9), np.ones(9), np.arange(9), np.arange(9) + 1)
 
 
 def test_ranges_have_the_noise_of_the_profile() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from learned_noise import LearnedNoise, Profile, learned_profile, measure_learned
-from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from simulated_ranges import route
 
@@ -81,16 +80,6 @@ def test_the_same_seed_gives_the_same_ranges() -> None:
     one, same, other = (measure_learned(positions, profile, seed=seed).metres for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
     assert not np.array_equal(one, other)
-
-
-@pytest.mark.parametrize(
-    ("positions", "missing", "part"),
-    [(np.zeros((1, 2)), 0.0, "(1, 2)"), (np.full((3, 2), np.nan), 0.0, "numbers"), (np.zeros((3, 2)), 1.0, "missing")],
-)
-def test_what_cannot_be_measured_is_refused(positions: Floats, missing: float, part: str) -> None:
-    with pytest.raises(BadInputError) as refused:
-        measure_learned(positions, learned_profile(), seed=0, missing=missing)
-    assert part in str(refused.value)
 
 
 # The shipped profile

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import Result as Run
 
+from made_results import made_result
 from mappable.errors import BadInputError
-from mappable.evaluation.result import Accuracy, Result
 
 
 @pytest.fixture
@@ -18,36 +18,13 @@ def results(tmp_path: Path) -> list[Path]:
     folders = []
     for name, right in (("off-the-shelf", 30), ("mine [v2]", 54)):
         errors = np.where(np.arange(60) % 30 < right // 2, 4.0, 40.0)
-        recall = {"1": 100 * right / 60, "5": 95.0, "10": 96.0, "20": 97.0}
-        accuracy = Accuracy(
-            queries=np.arange(60),
-            landmarks=np.arange(20),
-            retrieved=np.zeros(60, dtype=np.int64),
-            errors=errors,
-            bound=np.full(60, 5.0),
-            landmark_seeds=[0],
-            positive=[100 * right / 60],
-            negative=[100 * right / 60],
-            bound_positive=[100.0],
-            bound_negative=[100.0],
-            recall=recall,
-        )
-        result = Result(
-            set="street",
-            frame="town",
-            setup="s",
-            unit="m",
-            positive_radius=10.0,
-            negative_radius=25.0,
+        result = made_result(
+            errors,
+            {"recall": {"1": 100 * right / 60, "5": 95.0, "10": 96.0, "20": 97.0}},
             row=name,
             title=name,
-            seed=0,
-            encoder="e",
-            settings={},
-            ids=np.array([f"q{number}" for number in range(60)], dtype=object),
             conditions=np.array(["sun"] * 15 + ["rain"] * 45, dtype=object),
             blocks=np.arange(60) % 10,
-            scored={"table1": accuracy},
         )
         folders.append(tmp_path / name.split()[0])
         result.save(folders[-1])

@@ -20,19 +20,12 @@ from mappable.features.onnx_export import TOLERANCE
 from mappable.features.onnx_int8 import export_int8
 from mappable.maps.map import Map
 from mappable.places.files import load_places
+from refusals import refused
 
 pytestmark = pytest.mark.medium
 
 Run = Callable[..., Result]
 INT8 = ("--positive-radius", 10, "--images", 20)
-
-
-def refused(result: Result, *parts: str) -> None:
-    """One sentence, as `mappable.cli.main` prints it."""
-    assert isinstance(result.exception, BadInputError), result.output
-    for part in parts:
-        assert part in str(result.exception)
-    assert "\n" not in str(result.exception)
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ import torch
 from typer.testing import Result
 
 from mappable.cli import encoders
-from mappable.errors import BadInputError
 from mappable.features.export import write_hloc
 from mappable.features.foreign import hub
 from mappable.maps.map import Map
 from mappable.places.files import load_places, save_places
+from refusals import refused
 
 pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("own_cache")]
 Run = Callable[..., Result]
@@ -28,13 +28,6 @@ RADII = ("--positive-radius", "5", "--negative-radius", "15", "--protocols", "ta
 def succeeded(result: Result) -> Result:
     assert result.exit_code == 0, (result.output, result.exception)
     return result
-
-
-def refused(result: Result, *parts: str) -> None:
-    assert isinstance(result.exception, BadInputError), (result.output, result.exception)
-    for part in parts:
-        assert part in str(result.exception)
-    assert "\n" not in str(result.exception)
 
 
 def share_found(result: Result, places: Path) -> float:

@@ -25,7 +25,6 @@ from PIL import Image
 from typer.testing import Result
 
 from mappable.arrays import Floats
-from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.maps.export import seconds_of
 from mappable.maps.map import Map
@@ -33,6 +32,7 @@ from mappable.places import load_places, save_places
 from mappable.places.table import Places
 from mappable.recovery.align import aligned_score, score
 from mappable.trajectories import write_tum
+from refusals import refused
 
 Run = Callable[..., Result]
 
@@ -162,14 +162,6 @@ def test_hlocs_pairs_name_what_its_descriptors_hold_and_are_what_it_would_retrie
 
 
 # rerun
-
-
-def refused(result: Result, *parts: str) -> None:
-    """One sentence, as `mappable.cli.main` prints it."""
-    assert isinstance(result.exception, BadInputError), result.output
-    for part in parts:
-        assert part in str(result.exception)
-    assert "\n" not in str(result.exception)
 
 
 @pytest.fixture

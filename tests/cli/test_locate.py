@@ -16,21 +16,14 @@ from PIL import Image
 from typer.testing import Result
 
 from mappable.cli.locate import _print_reasons
-from mappable.errors import BadImageError, BadInputError
+from mappable.errors import BadImageError
 from mappable.features.encoder import Encoder
 from mappable.maps.map import Map
 from mappable.places import load_places, pack_images, save_places
 from mappable.places.frames import Frame
+from refusals import refused
 
 Run = Callable[..., Result]
-
-
-def refused(result: Result, *parts: str) -> None:
-    """One sentence, as `mappable.cli.main` prints it."""
-    assert isinstance(result.exception, BadInputError), result.output
-    for part in parts:
-        assert part in str(result.exception)
-    assert "\n" not in str(result.exception)
 
 
 def errors(wall: Path, entries: list[dict[str, object]]) -> list[float]:

@@ -13,9 +13,9 @@ from typer.testing import CliRunner, Result
 
 from mappable.arrays import Floats
 from mappable.cli.app import app
-from mappable.errors import BadInputError
 from mappable.recovery.files import read_truth
 from mappable.recovery.ranges import Ranges
+from refusals import refused
 from simulated_ranges import NOISES, measure, route
 
 TRUTH = route("loop", 150, seed=2, length=300.0)
@@ -26,14 +26,6 @@ def run(*arguments: object) -> Result:
     words = [*map(str, arguments)]
     verb = [] if words[0] in ("file", "--help") else ["file"]
     return CliRunner().invoke(app, ["recover", *verb, *words])
-
-
-def refused(result: Result, *parts: str) -> None:
-    """One sentence, as `mappable.cli.main` prints it."""
-    assert isinstance(result.exception, BadInputError), result.output
-    for part in parts:
-        assert part in str(result.exception)
-    assert "\n" not in str(result.exception)
 
 
 def save(ranges: Ranges, file: Path) -> Path:

@@ -145,11 +145,12 @@ def test_the_block_interval_has_its_stated_coverage_and_an_interval_over_queries
         chance = random.beta(2.0, 2.0, 40)[blocks]
         right = (random.random(800) < chance).astype(float)
         found = block_bootstrap(right, blocks, seed=trial, draws=500)
-        alone = block_bootstrap(right, np.arange(800), seed=trial, draws=200)
         by_blocks += found.low <= 0.5 <= found.high
-        by_queries += alone.low <= 0.5 <= alone.high
+        if trial % 5 == 0:  # 800 blocks take longer to draw than 40, and few trials show how far this one is off
+            alone = block_bootstrap(right, np.arange(800), seed=trial, draws=200)
+            by_queries += alone.low <= 0.5 <= alone.high
     assert 0.90 <= by_blocks / trials <= 0.99
-    assert by_queries / trials < 0.8
+    assert by_queries / (trials / 5) < 0.8
 
 
 # Blocks along a route

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_results import made_result
 from mappable.evaluation.claims import Claim, judge
-from mappable.evaluation.result import Accuracy, Result
+from mappable.evaluation.result import Result
 from mappable.evaluation.rows import OFF_THE_SHELF, OURS, TABLE_1
 
 QUERIES, BLOCKS = 400, 20
@@ -23,35 +24,15 @@ def result(
     """A model that finds `percent` within 10 m, evenly along the route; `lost` percent are farther than 25 m."""
     place = (np.arange(QUERIES) * 37 % 100) + 0.5  # each block has all of them
     errors = np.where(place < percent, NEAR, np.where(place < 100 - lost, FAR, LOST))
-    accuracy = Accuracy(
-        queries=np.arange(QUERIES),
-        landmarks=np.arange(20),
-        retrieved=np.zeros(QUERIES, dtype=np.int64),
-        errors=errors,
-        bound=np.full(QUERIES, 1.0),
-        landmark_seeds=[0],
-        positive=[percent],
-        negative=[100.0 - lost],
-        bound_positive=[100.0],
-        bound_negative=[99.75],
-        recall={},
-    )
-    return Result(
+    return made_result(
+        errors,
+        {"bound": np.full(QUERIES, 1.0), "bound_negative": [99.75]},
         set="oxford",
-        frame="street",
-        unit="m",
-        positive_radius=10.0,
-        negative_radius=25.0,
         row=row,
         title=row,
         seed=seed,
-        encoder="",
         settings={"loss": row.removesuffix(OURS), **settings},
-        setup="s",
-        ids=np.array([str(query) for query in range(QUERIES)], dtype=object),
-        conditions=np.full(QUERIES, "sun", dtype=object),
         blocks=np.arange(QUERIES) * blocks // QUERIES,
-        scored={"table1": accuracy},
     )
 
 

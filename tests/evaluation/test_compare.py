@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from made_results import made_result
 from mappable.errors import BadInputError
 from mappable.evaluation.compare import compare
-from mappable.evaluation.metrics import Spread
+from mappable.evaluation.metrics import MeanStd
 from mappable.evaluation.result import RESULT, Accuracy, Result
 
 Write = Callable[..., Path]
@@ -24,40 +25,19 @@ def write(tmp_path: Path) -> Write:
     """Write the result of a model that finds the first `right` of its queries; 6 queries are a block."""
 
     def save(name: str, right: int, *, first: int = 0, queries: int = 60, landmarks: int = 20, **others: Any) -> Path:
-        errors = np.where(np.arange(queries) < right, 10.0, 20.0)
-        accuracy = Accuracy(
-            queries=np.arange(queries),
-            landmarks=np.arange(landmarks),
-            retrieved=np.zeros(queries, dtype=np.int64),
-            errors=errors,
-            bound=np.full(queries, 5.0),
-            landmark_seeds=[0, 1],
-            positive=[100 * right / queries, 0.0],
-            negative=[100.0, 0.0],
-            bound_positive=[100.0, 100.0],
-            bound_negative=[100.0, 100.0],
-            recall={"1": 100 * right / queries, "5": 95.0, "10": 100.0, "20": 100.0},
-        )
-        numbers = np.arange(first, first + queries)
+        errors, numbers = np.where(np.arange(queries) < right, 10.0, 20.0), np.arange(first, first + queries)
+        two = {"landmark_seeds": [0, 1], "positive": [100 * right / queries, 0.0], "negative": [100.0, 0.0]}
+        two |= {"bound_positive": [100.0, 100.0], "bound_negative": [100.0, 100.0], "landmarks": np.arange(landmarks)}
         facts: dict[str, Any] = {
-            "set": "street",
-            "frame": "town",
-            "setup": "s",
-            "unit": "m",
-            "positive_radius": 10.0,
-            "negative_radius": 25.0,
             "row": name,
             "title": name.title(),
-            "seed": 0,
-            "encoder": "e",
             "settings": {"loss": "triplet", "seed": others.get("seed", 0)},
             "ids": np.array([f"q{number}" for number in numbers], dtype=object),
             "conditions": np.where(numbers % 2 == 0, "sun", "rain").astype(object),
             "blocks": numbers // 6,
-            "scored": {"table1": accuracy},
         }
         folder = tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}"
-        Result(**facts | others).save(folder)
+        made_result(errors, two, **facts | others).save(folder)
         return folder
 
     return save
@@ -119,7 +99,7 @@ def test_queries_that_some_results_lack_are_left_out_with_recall_and_landmark_se
     found = compare([whole, part])
     assert found.queries == 40
     first, second = (line.summary for line in found.lines)
-    assert (first.positive, second.positive) == (Spread(25.0, None), Spread(50.0, None))
+    assert (first.positive, second.positive) == (MeanStd(25.0, None), MeanStd(50.0, None))
     assert (first.recall, first.landmarks_positive) == ({}, None)
     assert first.by_condition["sun"]["queries"] == 20
     assert found.notes == ()
@@ -137,7 +117,7 @@ def test_results_that_differ_in_their_seed_alone_are_one_model(write: Write) -> 
     seeds = [write("good", right, seed=seed) for seed, right in ((0, 48), (1, 60))]
     found = compare([rivals[0], seeds[0], rivals[1], seeds[1]])
     assert [(line.name, line.summary.seeds) for line in found.lines] == [("Plain", (0, 1)), ("Good", (0, 1))]
-    assert found.lines[1].summary.positive == Spread(pytest.approx(90.0), pytest.approx(np.sqrt(200.0)))
+    assert found.lines[1].summary.positive == MeanStd(pytest.approx(90.0), pytest.approx(np.sqrt(200.0)))
     assert found.lines[1].difference is not None
     assert found.lines[1].difference.mean == pytest.approx(40.0)
     assert found.notes == ()

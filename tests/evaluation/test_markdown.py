@@ -3,7 +3,7 @@
 from mappable.evaluation.claims import Claim
 from mappable.evaluation.markdown import markdown_of, table_markdown
 from mappable.evaluation.protocol import Section
-from mappable.evaluation.summary import Spread
+from mappable.evaluation.summary import MeanStd
 from mappable.evaluation.tables import Column, table
 
 
@@ -12,7 +12,7 @@ def test_a_table() -> None:
         "accuracy",
         Column("Model", ["a|b_c", "other", "bound"]),
         Column("Note", ["first", "", ""]),
-        Column("Found", [Spread(70.0, 1.25), Spread(80.04, None), 99.0], group="Within 10 m, %"),
+        Column("Found", [MeanStd(70.0, 1.25), MeanStd(80.04, None), 99.0], group="Within 10 m, %"),
         best=[70.0, 80.0, 99.0],
         references=1,
     )

@@ -71,11 +71,9 @@ smacof = selfcheck.sparse_smacof
 
 
 @pytest.mark.medium
-def test_all_checks_pass_and_a_seed_gives_the_same_again() -> None:
-    checks = self_check("cpu", seed=3)
-    assert [one.name for one in checks if one.passed is not True] == []
-    assert self_check("cpu", seed=3) == checks
-    assert self_check("cpu", seed=4) != checks
+def test_a_seed_gives_the_same_checks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selfcheck, "CHECKS", CHECKS[-3:])
+    assert self_check("cpu", seed=3) == self_check("cpu", seed=3) != self_check("cpu", seed=4)
 
 
 @pytest.mark.medium
@@ -129,11 +127,12 @@ def test_the_command_prints_a_line_per_check_and_fails_if_one_does(monkeypatch: 
     assert sound.exit_code == 0, sound.output
     told = json.loads(sound.stdout)
     assert (told["seed"], told["passed"]) == (0, True)
-    assert [one["name"] for one in told["checks"]] == NAMES
+    assert {one["name"]: one["passed"] for one in told["checks"]} == dict.fromkeys(NAMES, True)
+    monkeypatch.setattr(selfcheck, "CHECKS", CHECKS[-3:])
     monkeypatch.setattr(selfcheck, "align", without_mirror)
     failed = CliRunner().invoke(app, ["selfcheck", "--device", "cpu", "--seed", "7"])
     lines = [line.strip() for line in failed.stdout.splitlines() if line.strip()]
-    assert [line.rsplit(maxsplit=1)[-1] for line in lines[2:]] == ["ok"] * (len(NAMES) - 1) + ["FAILED"]
+    assert [line.rsplit(maxsplit=1)[-1] for line in lines[2:]] == ["ok", "ok", "FAILED"]
     assert failed.exit_code == 1
     assert isinstance(failed.exception, MappableError)
-    assert str(failed.exception) == f"1 of {len(NAMES)} checks failed (seed 7): alignment"
+    assert str(failed.exception) == "1 of 3 checks failed (seed 7): alignment"

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_results import made_result
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
-from mappable.evaluation.metrics import Spread
-from mappable.evaluation.result import Accuracy, Result
+from mappable.evaluation.metrics import MeanStd
+from mappable.evaluation.result import Result
 from mappable.evaluation.summary import Difference, difference, summarize, summary_of
 
 QUERIES = 60
@@ -19,38 +20,11 @@ CONDITIONS = np.array(["sun", "rain"] * (QUERIES // 2), dtype=object)
 
 
 def made(row: str, errors: Floats, seed: int | None = 0, **others: Any) -> Result:
-    """A result with these errors, 6 queries per block; landmark seed 1 finds 10 % less than landmark seed 0."""
-    accuracy = Accuracy(
-        queries=np.arange(len(errors)),
-        landmarks=np.arange(20),
-        retrieved=np.zeros(len(errors), dtype=np.int64),
-        errors=errors,
-        bound=np.full(len(errors), 5.0),
-        landmark_seeds=[0, 1],
-        positive=[100 * float(np.mean(errors <= 10)) - less for less in (0, 10)],
-        negative=[100 * float(np.mean(errors <= 25)) - less for less in (0, 10)],
-        bound_positive=[100.0, 100.0],
-        bound_negative=[100.0, 100.0],
-        recall={"1": 100 * float(np.mean(errors <= 10)), "5": 90.0},
-    )
-    facts: dict[str, Any] = {
-        "set": "street",
-        "frame": "town",
-        "setup": "s",
-        "unit": "m",
-        "positive_radius": 10.0,
-        "negative_radius": 25.0,
-        "row": row,
-        "title": row.title(),
-        "seed": seed,
-        "encoder": "e",
-        "settings": {},
-        "ids": np.array([f"q{number}" for number in range(len(errors))], dtype=object),
-        "conditions": CONDITIONS[: len(errors)],
-        "blocks": np.arange(len(errors)) // 6,
-        "scored": {"table1": accuracy},
-    }
-    return Result(**facts | others)
+    """A result with these errors; landmark seed 1 finds 10 % less than landmark seed 0."""
+    near, far = (100 * float(np.mean(errors <= radius)) for radius in (10, 25))
+    two = {"landmark_seeds": [0, 1], "positive": [near, near - 10], "negative": [far, far - 10]}
+    two |= {"bound_positive": [100.0, 100.0], "bound_negative": [100.0, 100.0], "recall": {"1": near, "5": 90.0}}
+    return made_result(errors, two, **{"row": row, "title": row.title(), "seed": seed} | others)
 
 
 def errors_with(right: int, queries: int = QUERIES) -> Floats:
@@ -64,12 +38,12 @@ def test_seeds_give_mean_and_deviation() -> None:
     (found,) = summarize([made("triplet", first, 0), made("triplet", second, 1)])
     assert (found.row, found.title, found.set) == ("triplet", "Triplet", "street")
     assert (found.seeds, found.queries) == ((0, 1), 60)
-    assert found.positive == Spread(pytest.approx(55.0), pytest.approx(np.sqrt(50.0)))  # of 50 and 60 %
-    assert found.negative == Spread(pytest.approx(95.0), pytest.approx(np.sqrt(50.0)))
-    assert found.median == Spread(pytest.approx(12.5), pytest.approx(np.sqrt(12.5)))  # of 15 and 10 m
+    assert found.positive == MeanStd(pytest.approx(55.0), pytest.approx(np.sqrt(50.0)))  # of 50 and 60 %
+    assert found.negative == MeanStd(pytest.approx(95.0), pytest.approx(np.sqrt(50.0)))
+    assert found.median == MeanStd(pytest.approx(12.5), pytest.approx(np.sqrt(12.5)))  # of 15 and 10 m
     assert found.recall == pytest.approx({"1": 55.0, "5": 90.0})
-    assert found.landmarks_positive == Spread(pytest.approx(50.0), pytest.approx(np.sqrt(50.0)))  # of 55 and 45 %
-    assert found.landmarks_negative == Spread(pytest.approx(90.0), pytest.approx(np.sqrt(50.0)))
+    assert found.landmarks_positive == MeanStd(pytest.approx(50.0), pytest.approx(np.sqrt(50.0)))  # of 55 and 45 %
+    assert found.landmarks_negative == MeanStd(pytest.approx(90.0), pytest.approx(np.sqrt(50.0)))
 
 
 def test_the_interval_is_a_block_bootstrap_of_the_mean_over_seeds() -> None:
@@ -95,7 +69,7 @@ def test_numbers_by_condition_are_means_over_seeds() -> None:
 
 def test_one_seed_has_no_deviation_and_one_block_no_interval() -> None:
     found = summary_of([made("triplet", errors_with(30), blocks=np.zeros(QUERIES, dtype=int))])
-    assert (found.positive, str(found.positive)) == (Spread(50.0, None), "50.00")
+    assert (found.positive, str(found.positive)) == (MeanStd(50.0, None), "50.00")
     assert found.interval is None
     assert json.loads(json.dumps(asdict(found)))["positive"] == {"mean": 50.0, "std": None}
 

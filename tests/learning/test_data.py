@@ -87,5 +87,5 @@ def test_the_fingerprint_changes_with_any_training_place_or_image(toy: Toy, monk
     changed = pixels.copy()
     changed[40:] = 0  # of other splits
     assert fingerprint(places, changed) == whole
-    monkeypatch.setattr(pixels_module, "BLOCK", 7)
+    monkeypatch.setattr(pixels_module, "IMAGES_PER_BLOCK", 7)
     assert fingerprint(places, pixels) == whole

@@ -27,23 +27,6 @@ def test_too_few_scores_bound_nothing() -> None:
     assert conformal_quantile(np.arange(9.0), 0.9) == 8.0
 
 
-@pytest.mark.parametrize("coverage", COVERAGES)
-def test_weights_count_as_shares_of_all_and_of_the_new_score(coverage: float) -> None:
-    random = np.random.default_rng(3)
-    scores, weights = random.normal(size=30), random.uniform(0.0, 3.0, 30)
-    enough = [
-        bound for bound in sorted(scores) if weights[scores <= bound].sum() >= coverage * (weights.sum() + 1) - 1e-9
-    ]
-    assert conformal_quantile(scores, coverage, weights) == (enough[0] if enough else np.inf)
-    assert conformal_quantile(scores, coverage, np.ones(30)) == conformal_quantile(scores, coverage)
-
-
-def test_weights_hold_where_new_scores_are_drawn_in_another_way() -> None:
-    """Scores are uniform, and new ones have the density 2 x: its 80 % quantile is the root of 0.8."""
-    scores = np.random.default_rng(0).uniform(size=20_000)
-    assert conformal_quantile(scores, 0.8, 2 * scores) == pytest.approx(math.sqrt(0.8), abs=0.01)
-
-
 def test_folds_are_stretches_of_like_length() -> None:
     folds = in_folds(1003)
     assert (np.diff(folds) >= 0).all()

@@ -104,27 +104,6 @@ def test_twins_of_many_numbers_are_told_by_their_row() -> None:
     np.testing.assert_array_equal(np.diff(squared, axis=1), 0)
 
 
-def test_near_duplicates_have_accurate_distances_and_order() -> None:
-    """Their squared distances are far below what products can tell."""
-    rng = np.random.default_rng(0)
-    query = walk(1, 2048)
-    steps = rng.permutation(np.arange(1, 41)) * 2e-6
-    vectors = (query + steps[:, None] * unit(rng.normal(size=(40, 2048)))).astype(np.float32)
-    rows, squared = Exact(vectors).nearest(query, 40)
-    expected_rows, expected = by_differences(vectors, query, 40)
-    np.testing.assert_array_equal(rows, expected_rows)
-    np.testing.assert_allclose(squared, expected, rtol=1e-5)
-    assert squared.max() < 1e-8
-
-
-def test_lengths_need_not_be_one() -> None:
-    rng = np.random.default_rng(0)
-    vectors = (walk(300, 20) * rng.uniform(0.5, 3, (300, 1))).astype(np.float32)
-    asked = beside(vectors, 10)
-    rows, _ = Exact(vectors).nearest(asked, 6)
-    np.testing.assert_array_equal(rows, by_differences(vectors, asked, 6)[0])
-
-
 @pytest.mark.parametrize("share", [0.02, 0.2, 0.5, 1.0])
 def test_only_what_is_allowed_is_found(share: float) -> None:
     vectors = walk(2000, 16)

@@ -15,7 +15,7 @@ import pytest
 from mappable.maps import rerun_export
 from mappable.maps.locate import Locator
 from mappable.maps.location import NotLocated, Outcome
-from mappable.maps.run import Run
+from mappable.maps.run import LocatedRun
 from mappable.places.pixels import ImageRows
 
 
@@ -42,7 +42,7 @@ def test_a_recording_has_every_field_of_every_image(town: Any, monkeypatch: pyte
     found.append(NotLocated("2.jpg", "2.jpg: not an image"))
     places = town.places(np.zeros((3, 2)), "images")
     images = ImageRows(np.zeros((3, 8, 8, 3), dtype=np.uint8), np.arange(3))
-    recorder = rerun_export._Recorder(Run(town.map, places, found, town.drive[0][:3]), images)
+    recorder = rerun_export._Recorder(LocatedRun(town.map, places, found, town.drive[0][:3]), images)
     assert recorder.record(Path("run.rrd")) == []
     logged = recorder.stream.logged
     assert [json.loads(one.text) for one in logged["query/location"]] == json.loads(

@@ -8,7 +8,7 @@ import pytest
 
 from mappable.maps.locate import Locator
 from mappable.maps.rerun_export import export_rerun
-from mappable.maps.run import Run, Shape, known_positions
+from mappable.maps.run import LocatedRun, RecoveredShape, known_positions
 from mappable.places.files import save_places
 from mappable.places.frames import Frame
 from mappable.places.joining import concatenate
@@ -21,10 +21,10 @@ def test_parts_are_fitted_each_by_itself() -> None:
     parts = np.repeat([0, 1, 2], [5, 5, 2])
     known = truth.copy()
     known[[0, 9]] = np.nan  # which follow from the others
-    fitted = Shape(own, parts, placed=False).fitted(known)
+    fitted = RecoveredShape(own, parts, placed=False).fitted(known)
     np.testing.assert_allclose(fitted[:10], truth[:10], atol=1e-9)
     assert np.isnan(fitted[10:]).all()  # two images do not tell which way round
-    np.testing.assert_array_equal(Shape(own, parts, placed=True).fitted(known), own)
+    np.testing.assert_array_equal(RecoveredShape(own, parts, placed=True).fitted(known), own)
 
 
 def test_true_positions_are_those_of_tables_in_the_frame_of_the_map(town: Any, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_run_in_three_dimensions_is_recorded_at_its_height(hills: Any, tmp_pat
     for file in places.files:
         draw(file)
     found = Locator(hills.map).locate(descriptors, encoder=hills.encoder)
-    bad = export_rerun(tmp_path / "run.rrd", Run(hills.map, places, found, positions))
+    bad = export_rerun(tmp_path / "run.rrd", LocatedRun(hills.map, places, found, positions))
     assert len(bad) == len(hills.map)  # whose landmarks have no images
     chunks = RrdReader(tmp_path / "run.rrd").stream().to_chunks()
     columns = {one.entity_path: one.to_record_batch().to_pydict() for one in chunks if one.num_rows == 4}

@@ -57,21 +57,6 @@ def test_gpx_of_every_version_is_read(tmp_path: Path, version: str) -> None:
     assert points.notes == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "nanoseconds"),
-    [
-        ("2024-05-01T12:00:00Z", 0),
-        ("2024-05-01T12:00:00.250Z", 250_000_000),
-        ("2024-05-01T14:00:00+02:00", 0),
-        ("2024-05-01T12:00:00", 0),
-        (" 2024-05-01T12:00:00.123456789Z\n", 123_456_789),
-    ],
-)
-def test_gpx_times_are_utc_unless_they_say_otherwise(tmp_path: Path, text: str, nanoseconds: int) -> None:
-    points = read_track(write(tmp_path, gpx(point(1, 2, None, f"<time>{text}</time>"))))
-    assert points.time.tolist() == [NOON + nanoseconds]
-
-
 def test_points_out_of_order_or_of_one_time_or_without_a_fix_are_mended_and_listed(tmp_path: Path) -> None:
     segment = point(1, 1, 3) + point(2, 2, 5) + point(3, 3, 4) + point(4, 4, 5) + point(0, 0, 6) + point(5, 5, 7)
     points = read_track(write(tmp_path, gpx(segment)))

@@ -29,7 +29,7 @@ def house() -> Building:
 
 @pytest.fixture(scope="module")
 def runs(world: Building) -> list[Traversal]:
-    return [rooms.traverse(world, "main", spacing=0.35, seed=seed) for seed in range(12)]
+    return [rooms.traverse(world, "main", spacing=0.35, seed=seed) for seed in range(6)]
 
 
 def proper(world: Building, area: str) -> list[Room]:
@@ -166,9 +166,7 @@ def test_pictures_look_alike_and_hang_where_the_table_says(world: Building) -> N
 
 
 def test_a_seed_gives_one_world_and_another_seed_another(world: Building) -> None:
-    again, other = rooms.build(SEEDS[0]), rooms.build(7)
-    assert rooms.build(SEEDS[0]).scene == again.scene
-    assert other.scene != again.scene
+    assert [rooms.build(seed).scene == world.scene for seed in SEEDS].count(True) == 1
     one, same = (rooms.traverse(world, "wing", spacing=0.35, seed=3) for _ in range(2))
     assert all(np.array_equal(getattr(one, each.name), getattr(same, each.name)) for each in fields(one)[:6])
     assert list(one.parked) == list(same.parked)

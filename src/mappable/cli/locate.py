@@ -217,9 +217,9 @@ class _Recording:
 
     def write(self, found: "Sequence[Outcome]", pixels: "Images | None") -> None:
         from mappable.maps.rerun_export import export_rerun
-        from mappable.maps.run import Run
+        from mappable.maps.run import LocatedRun
 
-        bad = export_rerun(self.file, Run(self.map, self.places, found, self.truth, self.shape), pixels)
+        bad = export_rerun(self.file, LocatedRun(self.map, self.places, found, self.truth, self.shape), pixels)
         if bad:
             which = f"the recording lacks {len(bad):,} landmark images that cannot be read"
             typer.echo(f"warning: {which}; the first is {bad[0]}", err=True)

@@ -50,7 +50,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Found:
+class Trained:
     """The results and the summary of each row, for one set."""
 
     results: Mapping[str, Sequence[Result]]
@@ -71,7 +71,9 @@ class Found:
 def judge(results: Sequence[Result]) -> list[Claim]:
     """Claims (i) to (v), judged with all results of one set that have `table1`."""
     known = [result for result in results if result.get(Accuracy)]
-    found = Found({model.row: model.results for model in models_of(known)}, {one.row: one for one in summarize(known)})
+    found = Trained(
+        {model.row: model.results for model in models_of(known)}, {one.row: one for one in summarize(known)}
+    )
     return [_combinations(found), _geometric(found), _almost_all(found), _huber(found), _weight(known)]
 
 
@@ -89,7 +91,7 @@ def between(interval: Interval | None) -> str:
     return f" [{interval.low:.1f}, {interval.high:.1f}]".replace("-", "−") if interval else ""
 
 
-def _combinations(found: Found) -> Claim:
+def _combinations(found: Trained) -> Claim:
     text = "Every combination of a visual and a geometric loss beats its visual loss alone at the positive radius."
     pairs = [(row.name, row.pure) for row in TABLE_1 if row.combined]
     parts = []
@@ -100,7 +102,7 @@ def _combinations(found: Found) -> Claim:
     return _claim("i", text, parts, missing=found.missing([name for pair in pairs for name in pair]))
 
 
-def _geometric(found: Found) -> Claim:
+def _geometric(found: Trained) -> Claim:
     text = "A geometric loss alone is at or below the off-the-shelf encoder at the positive radius."
     names = [row.name for row in TABLE_1 if row.loss and not row.visual]
     parts = []
@@ -113,7 +115,7 @@ def _geometric(found: Found) -> Claim:
     return _claim("ii", text, parts, missing=found.missing([OFF_THE_SHELF, *names]), notes=notes)
 
 
-def _almost_all(found: Found) -> Claim:
+def _almost_all(found: Trained) -> Claim:
     text = f"All four combinations find at least {ALMOST_ALL} % of the queries within the negative radius."
     names = [row.name for row in TABLE_1 if row.combined]
     trained = [name for name in names if name in found.results]
@@ -130,7 +132,7 @@ def _almost_all(found: Found) -> Claim:
     return _claim("iii", text, parts, missing=found.missing(names), notes=notes)
 
 
-def _huber(found: Found) -> Claim:
+def _huber(found: Trained) -> Claim:
     text = "Huber variants vary less between runs than variants with the plain distance loss."
     parts, few = [], []
     for row in TABLE_1:

@@ -18,7 +18,7 @@ FEWEST_TO_CALIBRATE = 20  # pairs of images
 
 
 @dataclass(frozen=True)
-class Spread:
+class MeanStd:
     """Mean and standard deviation (divided by n - 1) of some numbers; the deviation of a single number is None."""
 
     mean: float
@@ -28,13 +28,13 @@ class Spread:
         return f"{self.mean:.2f}" if self.std is None else f"{self.mean:.2f} ± {self.std:.2f}"
 
 
-def spread(numbers: Sequence[float]) -> Spread:
+def spread(numbers: Sequence[float]) -> MeanStd:
     """Mean and standard deviation of one number or more.
 
     >>> print(spread([70.0, 72.0]), spread([70.0]))
     71.00 ± 1.41 70.00
     """
-    return Spread(float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None)
+    return MeanStd(float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mappable.arrays import Floats
-from mappable.evaluation.metrics import Spread, spread
+from mappable.evaluation.metrics import MeanStd, spread
 from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import OFF_THE_SHELF, ROWS
-from mappable.evaluation.style import Look, look_of
+from mappable.evaluation.style import ModelStyle, look_of
 
 MOST_SHOWN = 3  # models in a figure with one panel per model
 R = TypeVar("R")
@@ -23,7 +23,7 @@ class Model:
 
     row: str
     results: tuple[Result, ...]
-    look: Look
+    look: ModelStyle
 
     @property
     def title(self) -> str:
@@ -54,7 +54,7 @@ class Model:
         """The result of this kind for the lowest seed that has it."""
         return self.each(kind)[0]
 
-    def spread(self, kind: type[R], number: Callable[[R], float | None]) -> Spread | None:
+    def spread(self, kind: type[R], number: Callable[[R], float | None]) -> MeanStd | None:
         """Mean and deviation of a number over the seeds; None if no seed has it."""
         found = [value for one in self.each(kind) if (value := number(one)) is not None]
         return spread(found) if found else None

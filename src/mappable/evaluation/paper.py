@@ -37,14 +37,13 @@ class Recovery(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Numbers of images and landmarks, and the duration of training."""
+    """Numbers of images and landmarks, and the epochs of training."""
 
     train: int
     test: int
     landmarks: int
     gallery_landmarks: int
     epochs: int
-    hours: int
 
 
 TABLE_1: Mapping[str, Mapping[str, Accuracy]] = {
@@ -111,6 +110,6 @@ RECOVERY: Mapping[str, Mapping[str, Recovery]] = {
 RECOVERY_LENGTH = 672.0  # metres of the route
 
 SIZES: Mapping[str, Sizes] = {
-    "cold": Sizes(train=29_237, test=12_831, landmarks=100, gallery_landmarks=100, epochs=1, hours=48),
-    "oxford": Sizes(train=15_006, test=12_329, landmarks=200, gallery_landmarks=1_000, epochs=2, hours=24),
+    "cold": Sizes(train=29_237, test=12_831, landmarks=100, gallery_landmarks=100, epochs=1),
+    "oxford": Sizes(train=15_006, test=12_329, landmarks=200, gallery_landmarks=1_000, epochs=2),
 }

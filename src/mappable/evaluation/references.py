@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mappable.learning.losses.loss import Loss
 
+JACOBI_SWEEPS = 50
+
 Vector = Sequence[float]
 Vectors = Sequence[Vector]
 Edges = Sequence[tuple[int, int, float, float]]  # i, j, metres, sigma
@@ -87,12 +89,12 @@ def nearest(
     return sorted((squared_distance(query, vectors[row]), row) for row in rows)[:count]
 
 
-def eigenvalues_and_vectors(matrix: Vectors, sweeps: int = 50) -> list[tuple[float, list[float]]]:
+def eigenvalues_and_vectors(matrix: Vectors) -> list[tuple[float, list[float]]]:
     """Eigenvalues and eigenvectors of a symmetric matrix, largest eigenvalue first, by Jacobi rotations."""
     size = len(matrix)
     turned = [list(row) for row in matrix]
     basis = [[float(row == column) for column in range(size)] for row in range(size)]
-    for _ in range(sweeps):
+    for _ in range(JACOBI_SWEEPS):
         off = math.fsum(turned[i][j] ** 2 for i in range(size) for j in range(i))
         if off <= 1e-30 * math.fsum(turned[i][i] ** 2 for i in range(size)):
             break

@@ -42,7 +42,7 @@ FORMATS: dict[str, dict[str, Any]] = {"png": {"metadata": {"Software": None}}, "
 
 
 @dataclass(frozen=True)
-class Look:
+class ModelStyle:
     """Color, line and marker of a model; rows of ours have a hollow marker."""
 
     color: str
@@ -73,22 +73,22 @@ class Look:
 
 
 LOOKS = {
-    OFF_THE_SHELF: Look(BLUE, ":"),
-    "distance": Look(PURPLE, ":"),
-    "huber": Look(PINK, ":"),
-    "triplet": Look(ORANGE, "--"),
-    "quadruplet": Look(GRAY, "--"),
-    "lazy-triplet": Look(SKY, "--"),
-    "lazy-quadruplet": Look(GREEN, "--"),
-    "triplet+distance": Look(ORANGE, "-", "o"),
-    "triplet+huber": Look(VERMILION, "-", "s"),
-    "lazy-quadruplet+distance": Look(GREEN, "-", "^"),
-    "lazy-quadruplet+huber": Look(TEAL, "-", "D"),
+    OFF_THE_SHELF: ModelStyle(BLUE, ":"),
+    "distance": ModelStyle(PURPLE, ":"),
+    "huber": ModelStyle(PINK, ":"),
+    "triplet": ModelStyle(ORANGE, "--"),
+    "quadruplet": ModelStyle(GRAY, "--"),
+    "lazy-triplet": ModelStyle(SKY, "--"),
+    "lazy-quadruplet": ModelStyle(GREEN, "--"),
+    "triplet+distance": ModelStyle(ORANGE, "-", "o"),
+    "triplet+huber": ModelStyle(VERMILION, "-", "s"),
+    "lazy-quadruplet+distance": ModelStyle(GREEN, "-", "^"),
+    "lazy-quadruplet+huber": ModelStyle(TEAL, "-", "D"),
 }  # untrained or geometric: dotted; visual: dashed; combined: solid with markers, in a color near its visual loss
-OTHERS = tuple(Look(color, "-", mark) for color, mark in zip(COLORS, "PXv*phd", strict=True))
+OTHERS = tuple(ModelStyle(color, "-", mark) for color, mark in zip(COLORS, "PXv*phd", strict=True))
 
 
-def look_of(row: str, number: int = 0) -> Look:
+def look_of(row: str, number: int = 0) -> ModelStyle:
     """The look of a row by its name; models that users name get one by their number."""
     paper = row.removesuffix(OURS)
     if paper not in LOOKS:

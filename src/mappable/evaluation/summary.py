@@ -13,7 +13,7 @@ import numpy as np
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
-from mappable.evaluation.metrics import Spread, percent_within, spread
+from mappable.evaluation.metrics import MeanStd, percent_within, spread
 from mappable.evaluation.models import models_of
 from mappable.evaluation.result import Accuracy, Result
 
@@ -36,12 +36,12 @@ class RowSummary:
     set: str
     seeds: tuple[int | None, ...]
     queries: int
-    positive: Spread
-    negative: Spread
-    landmarks_positive: Spread | None
-    landmarks_negative: Spread | None
+    positive: MeanStd
+    negative: MeanStd
+    landmarks_positive: MeanStd | None
+    landmarks_negative: MeanStd | None
     interval: Interval | None
-    median: Spread
+    median: MeanStd
     recall: dict[str, float]
     by_condition: dict[str, dict[str, float]]
 
@@ -137,7 +137,7 @@ def _seeds(results: Sequence[Result]) -> set[int]:
     return {result.seed for result in results if result.seed is not None}
 
 
-def _over_landmarks(percent: Sequence[Sequence[float]]) -> Spread | None:
+def _over_landmarks(percent: Sequence[Sequence[float]]) -> MeanStd | None:
     return spread(np.mean(percent, axis=0).tolist()) if percent[0] else None
 
 

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from mappable.evaluation.bootstrap import Interval
-from mappable.evaluation.metrics import Spread
+from mappable.evaluation.metrics import MeanStd
 
-Cell = str | int | float | Spread | Interval | None
+Cell = str | int | float | MeanStd | Interval | None
 NOTHING = "–"
 
 
@@ -96,14 +96,14 @@ def table(
 def cell_text(cell: Cell, digits: int = 1) -> str:
     """A cell as it is shown.
 
-    >>> cell_text(Spread(79.444, 0.31)), cell_text(12329), cell_text(-0.25, 2), cell_text(None)
+    >>> cell_text(MeanStd(79.444, 0.31)), cell_text(12329), cell_text(-0.25, 2), cell_text(None)
     ('79.4 ± 0.3', '12,329', '−0.25', '–')
     """
     if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
         return NOTHING
     if isinstance(cell, str):
         return cell
-    if isinstance(cell, Spread):
+    if isinstance(cell, MeanStd):
         return cell_text(cell.mean, digits) + (f" ± {cell.std:,.{digits}f}" if cell.std is not None else "")
     if isinstance(cell, Interval):
         return f"[{cell_text(cell.low, digits)}, {cell_text(cell.high, digits)}]"
@@ -112,11 +112,11 @@ def cell_text(cell: Cell, digits: int = 1) -> str:
 
 def cell_json(cell: Cell) -> Any:
     """A cell as JSON can hold it."""
-    if isinstance(cell, Spread | Interval):
+    if isinstance(cell, MeanStd | Interval):
         return asdict(cell)
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
 def _number(cell: Cell) -> float:
-    number = cell.mean if isinstance(cell, Spread | Interval) else cell
+    number = cell.mean if isinstance(cell, MeanStd | Interval) else cell
     return number if isinstance(number, int | float) and not math.isnan(number) else -math.inf

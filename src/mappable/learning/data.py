@@ -7,7 +7,7 @@ import numpy as np
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
-from mappable.places.pixels import BLOCK, Images, blocks
+from mappable.places.pixels import IMAGES_PER_BLOCK, Images, blocks
 from mappable.places.table import COLUMNS, Places
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
@@ -30,7 +30,7 @@ class TrainingData:
             digest.update("\0".join(column).encode() if column.dtype == object else column.tobytes())
         count = len(self.train)
         training_images = self.images.take(np.arange(count))
-        for pixels in track(blocks(training_images), "reading images", -(-count // BLOCK)):
+        for pixels in track(blocks(training_images), "reading images", -(-count // IMAGES_PER_BLOCK)):
             digest.update(pixels.tobytes())
         return digest.hexdigest()[:16]
 

@@ -27,7 +27,7 @@ SHORTENED_BY = 4096  # number of landmarks that the principal components are com
 PER_CELL = 64  # number of landmarks per cell that k-means uses to find the centers of cells
 PROBED = 64  # number of cells that a query searches
 CANDIDATES = 200  # smallest number of candidates per query; at least ten per landmark requested
-BLOCK = 2**24  # numbers of descriptors that are in memory together
+NUMBERS_PER_BLOCK = 2**24  # numbers of descriptors that are in memory together
 QUERIES, RECALLS = 256, (1, 10)  # number of queries that measure recall, and the numbers of landmarks they request
 FORMAT = Format("mappable index", 1, "build the map again")
 
@@ -171,7 +171,7 @@ def _others(rows: Ints, own: Ints) -> Ints:
 
 def _blocks(exact: Exact, rows: Ints, what: str) -> Iterator[Floats32]:
     """The descriptors of rows in blocks, with a progress bar."""
-    size = max(1, BLOCK // exact.dimensions)
+    size = max(1, NUMBERS_PER_BLOCK // exact.dimensions)
     starts = range(0, len(rows), size)
     return (exact.take(rows[start : start + size]) for start in track(starts, what, len(starts)))
 

@@ -64,7 +64,7 @@ SUFFIXES = {
 }
 # Names of a map's files. While a file is being written, its name has a dot in front and a suffix.
 OWN = re.compile(rf"\.?(({'|'.join(SUFFIXES)})-[0-9a-f]{{8}}\.[a-z]+|map\.json)(\.[0-9a-f]{{32}})?")
-BLOCK = 256  # descriptors per batch of writing
+ROWS_PER_WRITE = 256  # descriptors per batch of writing
 AT_FIRST_USE = {"descriptors", "encoder", "index"}  # large files, which are checked at their first use
 
 
@@ -184,9 +184,9 @@ def _write_descriptors(saved: Map, stream: IO[bytes]) -> None:
     kind, shape = np.dtype(saved.storage), (len(saved), saved.store.dimensions)
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(stream, header)
-    starts = range(0, len(saved), BLOCK)
+    starts = range(0, len(saved), ROWS_PER_WRITE)
     for start in track(starts, "writing descriptors", len(starts)):
-        block = saved.store.take(np.arange(start, min(start + BLOCK, len(saved))))
+        block = saved.store.take(np.arange(start, min(start + ROWS_PER_WRITE, len(saved))))
         stream.write(np.ascontiguousarray(block, dtype=kind).data)
 
 

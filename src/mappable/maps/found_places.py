@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.maps.place_filter import Belief
@@ -61,7 +62,7 @@ def _place(belief: Belief, positions: Floats, radius: float, landmark: int | Non
     likely = np.flatnonzero(belief.probability >= NEGLIGIBLE * belief.probability.max())
     rows, chance = belief.rows[likely], belief.probability[likely]
     at = positions[rows]
-    near: Bools = np.linalg.norm(at[:, None] - at, axis=2) <= radius
+    near: Bools = cdist(at, at) <= radius
     masses = near @ chance
     here = near[int(masses.argmax())]
     best, other = int(np.where(here, chance, -1.0).argmax()), int(np.where(here, -1.0, chance).argmax())

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Array = TypeVar("Array", bound=NDArray[Any])
 Storage = Literal["float32", "float16"]
-BLOCK = 64  # descriptors per batch of copying
+ROWS_PER_COPY = 64  # descriptors per batch of copying
 
 
 @dataclass(frozen=True)
@@ -269,8 +269,8 @@ class Map:
         vectors = np.empty((len(places), self.store.dimensions), dtype=self.storage)
         filled = 0
         for store, rows in parts:
-            for start in range(0, len(rows), BLOCK):
-                block = rows[start : start + BLOCK]
+            for start in range(0, len(rows), ROWS_PER_COPY):
+                block = rows[start : start + ROWS_PER_COPY]
                 vectors[filled : filled + len(block)] = store.take(block)
                 filled += len(block)
         files = {part: file for part, file in self.files.items() if part in ("encoder", "undistortion")}

@@ -15,7 +15,7 @@ from mappable.errors import BadImageError, BadInputError, install_extra
 from mappable.files import check_writable, write_atomically
 from mappable.maps.export import ellipse_shape
 from mappable.maps.location import Location
-from mappable.maps.run import Run
+from mappable.maps.run import LocatedRun
 from mappable.places.images import Fit, Size, load_image
 from mappable.places.pixels import Images
 from mappable.places.table import NO_TIME, Places
@@ -42,7 +42,7 @@ def check_rerun(file: Path) -> None:
         raise BadInputError(f"recordings need rerun-sdk; {install_extra('rerun')}")
 
 
-def export_rerun(file: Path, run: Run, images: Images | None = None) -> list[BadImageError]:
+def export_rerun(file: Path, run: LocatedRun, images: Images | None = None) -> list[BadImageError]:
     """Write a recording atomically; return errors for images of landmarks that cannot be decoded, which it leaves out.
 
     `images` are the packed images of the run; without them, files are decoded. Both appear as the encoder sees them.
@@ -56,7 +56,7 @@ def export_rerun(file: Path, run: Run, images: Images | None = None) -> list[Bad
 class _Recorder:
     """Writes a run into a recording. Entities below `now` change with the time that the viewer selects."""
 
-    def __init__(self, run: Run, images: Images | None) -> None:
+    def __init__(self, run: LocatedRun, images: Images | None) -> None:
         import rerun
 
         self.rerun: Any = rerun

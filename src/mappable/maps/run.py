@@ -20,7 +20,7 @@ from mappable.tables import read_csv
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class RecoveredShape:
     """The result of `mappable recover images` for n images, in one or several separate parts."""
 
     positions: Floats  # (n, k); NaN for images without a position
@@ -45,14 +45,14 @@ class Shape:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class LocatedRun:
     """Query images, the result of each, and their true positions (n, k); NaN if unknown."""
 
     landmarks: Map
     places: Places
     found: Sequence[Outcome]
     truth: Floats
-    shape: Shape | None = None
+    shape: RecoveredShape | None = None
 
     @cached_property
     def confident(self) -> Bools:
@@ -85,7 +85,7 @@ def known_positions(landmarks: Map, places: Places, paths: Sequence[Path]) -> Fl
     return np.array([known.get(file, unknown) for file in places.files])
 
 
-def read_shape(folder: Path, places: Places, dimensions: int) -> Shape:
+def read_shape(folder: Path, places: Places, dimensions: int) -> RecoveredShape:
     """Read what `mappable recover images` wrote; raise if it was made from other images."""
     summary, table = read_summary(folder, POSITIONS), read_csv(folder / POSITIONS)
     ids = places.place_id.tolist()
@@ -99,4 +99,4 @@ def read_shape(folder: Path, places: Places, dimensions: int) -> Shape:
         )
     positions = np.column_stack([table.numbers(axis, missing_allowed=True) for axis in "xyz"[:dimensions]])
     parts = np.array(table.parse("part", int, "is not a whole number"))
-    return Shape(positions, parts, placed=bool(summary.get("known")))
+    return RecoveredShape(positions, parts, placed=bool(summary.get("known")))

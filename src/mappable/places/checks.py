@@ -11,6 +11,7 @@ from mappable.arrays import Floats, Ints, Pixels
 from mappable.places.angles import wrap
 from mappable.places.mending import find_oddities, sample_rows
 from mappable.places.notes import Note, warn
+from mappable.places.pixels import IMAGES_PER_BLOCK
 from mappable.places.routes import JITTER, steps
 from mappable.places.survey import OVERLAPPING, Survey, survey
 from mappable.places.table import NO_TIME, Places
@@ -208,11 +209,11 @@ def _progress(one: Survey) -> float:
 FINDERS = (_one_visit, _apart, _stacked, _standing, _rough)
 
 
-def _reduced(load: Callable[[Places], Pixels], places: Places, rows: Ints, block: int = 256) -> Floats:
+def _reduced(load: Callable[[Places], Pixels], places: Places, rows: Ints) -> Floats:
     """Gray images (n, height, width) of rows, reduced to ALIKE_SIDE columns; they are loaded in blocks."""
     parts = []
-    for start in range(0, len(rows), block):
-        gray = load(places[rows[start : start + block]]).mean(axis=3, dtype=np.float32)
+    for start in range(0, len(rows), IMAGES_PER_BLOCK):
+        gray = load(places[rows[start : start + IMAGES_PER_BLOCK]]).mean(axis=3, dtype=np.float32)
         step = max(1, gray.shape[2] // ALIKE_SIDE)
         height, width = gray.shape[1] // step, gray.shape[2] // step
         cut = gray[:, : height * step, : width * step]

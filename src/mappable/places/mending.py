@@ -26,7 +26,7 @@ SAMPLE = 48  # images that are looked at
 FEWEST = 12  # images; smaller sets get no warning
 STEADY = 2.0  # standard deviation over images, in gray levels, up to which a pixel counts as constant
 THIN_BORDER = 0.02  # share of the width or height; a thinner border does no harm
-DARK, BRIGHTER, MOST = 50.0, 15.0, 0.95  # gray levels of dark images; difference that counts; share of images
+DARK, BRIGHTER, DARK_SHARE = 50.0, 15.0, 0.95  # gray levels of dark images; difference that counts; share of images
 SAME_SHAPE = 0.01  # largest relative difference between the aspect ratios of an image and its lens
 LONGEST_SIDE = 1600  # pixels of an undistorted copy; packs are smaller
 AGAIN = "mappable convert READER ROOT OUT --overwrite"  # as the images were converted, with an option more
@@ -168,7 +168,7 @@ def _upside_down(gray: Floats32) -> tuple[Note, ...]:
         return ()
     third = gray.shape[1] // 3
     lower = bright[:, -third:].mean(axis=(1, 2)) - bright[:, :third].mean(axis=(1, 2)) > BRIGHTER
-    if lower.mean() < MOST:
+    if lower.mean() < DARK_SHARE:
         return ()
     share = f"{lower.sum():,} of {len(lower):,} images are brighter below than above"
     return (Note(f"{share}; if they are upside down, turn them: {AGAIN} --rotate 180"),)

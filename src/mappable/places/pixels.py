@@ -32,7 +32,7 @@ class Images(Protocol):
         """The pixels of the images in `rows`, copied into memory."""
 
 
-BLOCK = 256  # number of images that `blocks` reads at a time
+IMAGES_PER_BLOCK = 256  # number of images that `blocks` reads at a time
 AnyImages = Places | Images | Pixels  # what public functions accept, see `images_of`
 
 
@@ -166,6 +166,6 @@ def images_of(images: AnyImages, size: Size, fit: Fit) -> Images:
 
 
 def blocks(images: Images) -> Iterator[Pixels]:
-    """Yield the pixels of all images in order, `BLOCK` images at a time."""
-    for start in range(0, len(images), BLOCK):
-        yield images.read(np.arange(start, min(start + BLOCK, len(images))))
+    """Yield the pixels of all images in order, `IMAGES_PER_BLOCK` images at a time."""
+    for start in range(0, len(images), IMAGES_PER_BLOCK):
+        yield images.read(np.arange(start, min(start + IMAGES_PER_BLOCK, len(images))))

@@ -1,4 +1,4 @@
-"""What the tests of the losses share: tuples to try them on, and the distance of two descriptors term by term."""
+"""What the tests of the losses share: tuples to try them on."""
 
 from collections.abc import Callable
 
@@ -27,16 +27,6 @@ def draw_tuples() -> Callable[..., Tensor]:
         return torch.tensor(descriptors / np.linalg.norm(descriptors, axis=-1, keepdims=True), dtype=dtype)
 
     return draw
-
-
-@pytest.fixture
-def apart() -> Callable[[Tensor, Tensor], float]:
-    """Squared distance of two descriptors, in Python's floats."""
-
-    def squared(first: Tensor, second: Tensor) -> float:
-        return sum((a - b) ** 2 for a, b in zip(first.tolist(), second.tolist(), strict=True))
-
-    return squared
 
 
 @pytest.fixture

@@ -126,22 +126,6 @@ def test_positives_and_negatives_may_stand_in_any_order(
     assert torch.allclose(again, loss(descriptors, squared_metres).total, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", GEOMETRIC_NAMES)
-def test_mean_over_a_batch_is_the_mean_over_all_its_pairs(
-    name: str, batch: Callable[..., tuple[Tensor, Tensor]], apart: Callable[..., float]
-) -> None:
-    loss = make(name)
-    descriptors, squared_metres = batch(loss)
-    costs = []
-    for images, metres in zip(descriptors, squared_metres.tolist(), strict=True):
-        for positive, geometric in zip(images[1:], metres, strict=True):
-            residual = apart(images[0], positive) / SCALE - geometric / RADIUS**2
-            small = abs(residual) <= DELTA
-            bent = residual**2 / 2 if small else DELTA * (abs(residual) - DELTA / 2)
-            costs.append(residual**2 if name == "distance" else bent)
-    assert loss(descriptors, squared_metres).total.mean().item() == pytest.approx(sum(costs) / len(costs))
-
-
 @pytest.mark.parametrize("name", COMBINED_NAMES)
 def test_a_combination_is_its_visual_loss_and_gamma_times_its_geometric_one(
     name: str, batch: Callable[..., tuple[Tensor, Tensor]]

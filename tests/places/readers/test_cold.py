@@ -108,14 +108,6 @@ def test_each_part_of_each_lab_is_a_frame_of_its_own(tmp_path: Path, folder: str
     assert list(places.frames) == [frame]
 
 
-def test_sequences_of_one_name_in_two_labs_stay_apart(tmp_path: Path) -> None:
-    sequences(tmp_path, "freiburg", "seq1_cloudy1")
-    sequences(tmp_path, "saarbruecken", "seq1_cloudy1")
-    places = read_places("cold", tmp_path)
-    assert places.sequence.tolist() == ["freiburg-a/seq1_cloudy1", "saarbruecken-a/seq1_cloudy1"]
-    assert places.frame.tolist() == ["freiburg-a", "saarbruecken-a"]
-
-
 @pytest.mark.parametrize("depth", range(5))
 def test_root_may_be_the_lab_the_part_the_sequence_or_the_camera(tmp_path: Path, depth: int) -> None:
     inner = ("cold-freiburg", "part_a", "seq1_cloudy1", "std_cam")
@@ -207,26 +199,6 @@ def test_numbers_too_large_to_be_a_pose_are_listed(tmp_path: Path) -> None:
     assert len(places) == 1
     listed = note(places, "out of range").items
     assert set(listed) == {f"freiburg/seq1_cloudy1/{name}" for name in (*bad, "t5_x0_y0_a1e999.jpeg")}
-
-
-def test_images_come_in_order_of_time_not_of_name(tmp_path: Path) -> None:
-    names = ["t1000.5_x1_y0_a0.jpeg", "t999.5_x0_y0_a0.jpeg", "t1.0015e3_x2_y0_a0.jpeg", "t-1_x-1_y0_a0.jpeg"]
-    touch(tmp_path / "freiburg" / "seq1_cloudy1", *names)
-    places = read_places("cold", tmp_path)
-    assert places.x.tolist() == [-1, 0, 1, 2]
-    assert places.notes == ()
-
-
-def test_repeated_times_are_listed(tmp_path: Path) -> None:
-    touch(tmp_path / "freiburg" / "seq1_cloudy1", "t5_x0_y0_a0.jpeg", "t5.0_x1_y0_a0.jpeg")
-    places = read_places("cold", tmp_path)
-    assert note(places, "same time").items == ("freiburg-a/seq1_cloudy1/t5.0_x1_y0_a0",)
-
-
-def test_a_link_back_up_the_tree_is_not_followed(tmp_path: Path) -> None:
-    sequences(tmp_path, "freiburg", "seq1_cloudy1")
-    (tmp_path / "freiburg" / "again").symlink_to(tmp_path)
-    assert len(read_places("cold", tmp_path)) == 1
 
 
 @pytest.mark.parametrize("protocol", ["all", *PROTOCOLS])

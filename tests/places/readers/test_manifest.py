@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyproj import Geod, Transformer
 
 from mappable.errors import BadInputError
@@ -138,35 +136,6 @@ def test_map_coordinates_are_not_route_frames(read):
         read("path,x,y\na.jpg,1,0\n", crs="EPSG:32630", unit="frames")
 
 
-@pytest.mark.parametrize(
-    ("place", "points", "name"),
-    [
-        ("Oxford", [(51.7520, -1.2577), (51.7612, -1.2465)], "utm-30N"),
-        ("the border of zones 31 and 32", [(50.0, 5.9950), (50.0, 6.0010), (50.003, 6.0020)], "utm-32N"),
-        ("Sydney", [(-33.8568, 151.2153), (-33.8610, 151.2108)], "utm-56S"),
-        ("the equator", [(-0.004, 36.9), (-0.002, 36.9), (0.003, 36.905)], "utm-37S"),
-        ("Ushuaia", [(-54.8019, -68.3030), (-54.8072, -68.3110)], "utm-19S"),
-        ("Taveuni, on the 180th meridian", [(-16.80, 179.998), (-16.80, -179.998), (-16.81, -179.996)], "utm-01S"),
-    ],
-)
-def test_distances_between_latitudes_and_longitudes_are_those_on_the_ellipsoid(read, place, points, name):
-    rows = "".join(f"{row}.jpg,{latitude},{longitude}\n" for row, (latitude, longitude) in enumerate(points))
-    places = read("path,latitude,longitude\n" + rows)
-    assert list(places.frames) == [name]
-    for one in range(len(points)):
-        for other in range(one):
-            (lat1, lon1), (lat2, lon2) = points[other], points[one]
-            azimuth, _, metres = WGS84.inv(lon1, lat1, lon2, lat2)
-            step = places.positions[one] - places.positions[other]
-            assert np.linalg.norm(step) == pytest.approx(metres, rel=1e-3), place  # UTM's own scale
-            north_of_grid = np.arctan2(step[0], step[1]) - np.deg2rad(azimuth)  # UTM's convergence
-            assert abs(np.sin(north_of_grid)) < 0.06
-            assert np.cos(north_of_grid) > 0
-    latitude, longitude = places.frames[name].to_latlon(places.positions)
-    assert np.column_stack([latitude, longitude]) == pytest.approx(np.array(points), abs=1e-9)
-    assert np.abs(places.positions).max() < 2000  # small, so that float32 would do
-
-
 def test_short_names_and_altitude_serve_too(read):
     places = read("path,lat,lon,altitude\na.jpg,51.752,-1.2577,63.5\n", frame="oxford")
     assert list(places.frames) == ["oxford"]
@@ -199,13 +168,6 @@ def test_latitudes_and_longitudes_out_of_range_are_named(read, row, problem):
     with pytest.raises(BadInputError) as caught:
         read(f"path,latitude,longitude\na.jpg,51,0\nb.jpg,{row}\n")
     assert str(caught.value).endswith(f"town/places.csv, row 3: {problem}")
-
-
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "NaN"])
-def test_a_position_that_is_not_finite_is_named(read, value):
-    for column, row in (("x", f"b.jpg,{value},0,0"), ("y", f"b.jpg,0,{value},0"), ("z", f"b.jpg,0,0,{value}")):
-        with pytest.raises(BadInputError, match=rf"places\.csv.*row 4.*{column}.*'{value}'"):
-            read(f"path,x,y,z\na.jpg,0,0,0\n\n{row}\n")
 
 
 @pytest.mark.parametrize("value", ["", "north", "1,5", "0x10"])
@@ -258,13 +220,6 @@ def test_times_as_numbers_are_exact_and_their_unit_is_told(read, texts, nanoseco
         assert not places.notes[0].warning
 
 
-def test_times_in_iso_8601_are_utc_unless_they_say_otherwise(read):
-    moments = ["2014-12-09T13:40:16.737115001", "2014-12-09T13:40:16.737116Z", "2014-12-09T15:40:16.737117+02:00"]
-    places = read("path,x,y,time\n" + "".join(f"{row}.jpg,0,0,{one}\n" for row, one in enumerate(moments)))
-    assert places.time.tolist() == [1418132416737115001, 1418132416737116000, 1418132416737117000]
-    assert places.notes == ()
-
-
 def test_the_unit_of_times_can_be_said(read):
     places = read("path,x,y,time\na.jpg,0,0,5\nb.jpg,0,0,1000000000007\n", time_unit="ns")
     assert places.time.tolist() == [5, 1000000000007]
@@ -299,16 +254,6 @@ def test_rows_come_back_in_time_order_with_a_note(read):
     assert repeated.items == ("d.jpg",)
 
 
-@given(st.integers(10**18, 2**63 - 1))
-def test_no_digit_of_a_time_is_lost(tmp_path_factory, nanoseconds):
-    file = tmp_path_factory.mktemp("table") / "places.csv"
-    whole, part = divmod(nanoseconds, 10**9)
-    file.write_text(f"path,x,y,time\na.jpg,0,0,{nanoseconds}\n")
-    assert read_places("manifest", file).time.tolist() == [nanoseconds]
-    file.write_text(f"path,x,y,time\na.jpg,0,0,{whole}.{part:09d}\n")
-    assert read_places("manifest", file).time.tolist() == [nanoseconds]
-
-
 # ---- text columns
 
 
@@ -340,11 +285,6 @@ def test_an_unknown_split_is_refused_or_cleared(read):
     ]
 
 
-def test_an_unknown_role_is_refused(read):
-    with pytest.raises(BadInputError, match=r"row 2.*role.*'database'"):
-        read("path,x,y,role\na.jpg,0,0,database\n")
-
-
 def test_a_sequence_that_mixes_frames_is_named(read):
     with pytest.raises(BadInputError, match=r"row 3.*frame.*'lab-b'.*'lab-a'.*sequence 'one'"):
         read("path,x,y,frame,sequence\na.jpg,1,0,lab-a,one\nb.jpg,1,0,lab-b,one\n")
@@ -371,21 +311,6 @@ def test_a_path_that_appears_twice_is_named_however_it_is_spelt(read, again):
         read(f"path,x,y\na/b.jpg,0,0\nc.jpg,0,0\n{again},1,1\n")
 
 
-def test_an_id_that_appears_twice_is_named(read):
-    with pytest.raises(BadInputError, match=r"row 3.*place_id.*'A'"):
-        read("path,x,y,place_id\na.jpg,0,0,A\nb.jpg,0,0,A\n")
-
-
-def test_an_empty_path_is_named(read):
-    with pytest.raises(BadInputError, match=r"row 3.*path"):
-        read("path,x,y,place_id\na.jpg,0,0,A\n,0,0,B\n")
-
-
-def test_names_keep_commas_quotes_and_letters_of_all_languages(read):
-    places = read('path,x,y\n"a, ""b"".jpg",0,0\nÅsgårdstrand/京都.jpg,0,0\n')
-    assert places.path.tolist() == ['a, "b".jpg', "Åsgårdstrand/京都.jpg"]
-
-
 # ---- the file
 
 
@@ -406,27 +331,6 @@ def test_a_table_without_what_is_needed_is_refused(read, text, problem):
     with pytest.raises(BadInputError) as caught:
         read(text)
     assert str(caught.value).endswith(f"town/places.csv: {problem}")
-
-
-@pytest.mark.parametrize(("row", "count"), [("b.jpg,1", 2), ("b.jpg,1,2,3", 4)])
-def test_a_ragged_row_is_named(read, row, count):
-    with pytest.raises(BadInputError, match=rf"places\.csv.*row 3.*{count}.*3"):
-        read(f"path,x,y\na.jpg,0,0\n{row}\n")
-
-
-def test_a_file_that_is_no_text_is_refused(read):
-    with pytest.raises(BadInputError, match=r"places\.csv.*UTF-8"):
-        read(b"path,x,y\n\xe9.jpg,0,0\n")
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_spreadsheets_separators_byte_order_marks_and_line_ends_are_understood(read, delimiter, mark, line_end):
-    rows = [["path", " x", "y"], ["a b.jpg", " 1.5 ", "2"], ["c.jpg", "3", "4"]]
-    places = read(mark + line_end.join(delimiter.join(row) for row in rows))
-    assert places.path.tolist() == ["a b.jpg", "c.jpg"]
-    assert places.x.tolist() == [1.5, 3]
 
 
 def test_a_folder_stands_for_its_table(tmp_path):
@@ -471,26 +375,6 @@ def test_parquet_is_read_as_csv_is(tmp_path, read):
     text += "b.jpg,0.30000000000000004,3,0.5,1418132416737115003,\n"
     assert places == read(text, time_unit="ns", frame=tmp_path.name)
     assert places.x[1] == 0.1 + 0.2
-
-
-def test_timestamps_of_parquet_are_times(tmp_path):
-    moments = pyarrow.array([1418132416737115001, 1418132416737115002], pyarrow.timestamp("ns"))
-    table = pyarrow.table({"path": ["a.jpg", "b.jpg"], "x": [0.0, 0.0], "y": [0.0, 0.0], "time": moments})
-    pyarrow.parquet.write_table(table, tmp_path / "places.parquet")
-    assert read_places("manifest", tmp_path).time.tolist() == [1418132416737115001, 1418132416737115002]
-
-
-def test_bad_values_in_parquet_are_named_by_their_row(tmp_path):
-    table = pyarrow.table({"path": ["a.jpg", "b.jpg"], "x": [0.0, float("nan")], "y": [0.0, 0.0]})
-    pyarrow.parquet.write_table(table, tmp_path / "places.parquet")
-    with pytest.raises(BadInputError, match=r"places\.parquet.*row 2.*x.*'nan'"):
-        read_places("manifest", tmp_path)
-
-
-def test_a_file_that_only_claims_to_be_parquet_is_refused(tmp_path):
-    (tmp_path / "places.parquet").write_bytes(b"path,x,y\n")
-    with pytest.raises(BadInputError, match=r"places\.parquet.*Parquet"):
-        read_places("manifest", tmp_path)
 
 
 # ---- our own tables, and a real one

@@ -1,8 +1,6 @@
 """Oxford RobotCar: trees written as the data set has them, and what comes back."""
 
-import cmath
 import math
-import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 from pyproj import Transformer
 
@@ -19,7 +15,6 @@ from mappable.errors import BadInputError
 from mappable.places.decoding import RawDecoding
 from mappable.places.images import load_image
 from mappable.places.readers import read_places
-from mappable.places.summary import check
 from mappable.places.table import Places
 
 START = 1417534208000000  # microseconds
@@ -147,56 +142,6 @@ def test_the_pose_lies_between_the_samples_that_bracket_the_image_not_between_th
     assert places.x[0] == pytest.approx(1 + 18 * 2 / 90)
 
 
-@pytest.mark.parametrize(
-    ("compass", "middle"),
-    [
-        ((0.0, 0.0), math.pi / 2),  # north
-        ((math.pi / 2, math.pi / 2), 0.0),  # east
-        ((3.1, -3.1), -math.pi / 2),  # round south, where the INS jumps from pi to -pi
-        ((3.1, 2 * math.pi - 3.1), -math.pi / 2),  # the same from 0 to 2 pi
-        ((6.2, 0.1), math.pi / 2 - (6.2 - 2 * math.pi + 0.1) / 2),  # round north, where angles from 0 to 2 pi jump
-        ((-math.pi / 2 + 0.05, -math.pi / 2 - 0.15), -math.pi + 0.05),  # round west, where our own yaw jumps
-    ],
-)
-def test_yaw_is_interpolated_along_the_shorter_arc(compass: tuple[float, float], middle: float, tmp_path: Path) -> None:
-    samples = [sample(0, yaw=compass[0]), sample(20, yaw=compass[1])]
-    places = read_places("robotcar", write_traversal(tmp_path, samples, [10]))
-    assert places.yaw[0] == pytest.approx(middle)
-
-
-pose_samples = st.lists(
-    st.tuples(st.integers(1, 499), *[st.floats(-900, 900)] * 3, st.floats(-math.pi, 2 * math.pi)),
-    min_size=2,
-    max_size=8,
-)
-
-
-@pytest.mark.medium
-@settings(max_examples=40)
-@given(pose_samples, st.lists(st.floats(0, 1), min_size=1, max_size=6))
-def test_poses_agree_with_an_independent_interpolation(
-    drawn: list[tuple[int, float, float, float, float]], shares: list[float]
-) -> None:
-    at = np.cumsum([row[0] for row in drawn])
-    samples = [
-        sample(moment, x, y, down=down, yaw=heading)
-        for moment, (_, x, y, down, heading) in zip(at.tolist(), drawn, strict=True)
-    ]
-    images = sorted({round(float(at[0] + share * (at[-1] - at[0])), 3) for share in shares})
-    with tempfile.TemporaryDirectory() as folder:
-        places = read_places("robotcar", write_traversal(Path(folder), samples, images))
-    table = np.array([row[1:] for row in drawn])
-    assert places.x == pytest.approx(np.interp(images, at, table[:, 0]), abs=1e-6)
-    assert places.y == pytest.approx(np.interp(images, at, table[:, 1]), abs=1e-6)
-    assert places.z == pytest.approx(-np.interp(images, at, table[:, 2]), abs=1e-6)
-    for moment, yaw in zip(images, places.yaw, strict=True):
-        after = min(int(np.searchsorted(at, moment, side="right")), len(at) - 1)
-        one, other = (cmath.exp(1j * (math.pi / 2 - table[row, 3])) for row in (after - 1, after))
-        share, arc = (moment - at[after - 1]) / (at[after] - at[after - 1]), cmath.phase(other / one)
-        arcs = (arc, -arc) if math.pi - abs(arc) < 1e-6 else (arc,)  # between opposites both ways are the shorter
-        assert min(abs(cmath.exp(1j * yaw) - one * cmath.exp(1j * share * way)) for way in arcs) < 1e-5
-
-
 def test_images_beside_a_sample_of_bad_status_are_dropped_and_listed(tmp_path: Path) -> None:
     samples = [sample(20 * step, step) for step in range(6)]
     samples[2] |= {"ins_status": "INS_SOLUTION_NOT_GOOD", "easting": 700000.0}
@@ -214,14 +159,6 @@ def test_images_outside_the_poses_or_in_a_gap_are_dropped_and_listed_apart(tmp_p
     assert tuple(places.place_id) == ids(0, 250, 1001, 1010)  # a bracket of just 0.5 s is no gap
     assert noted(places, "outside the time") == ids(-1, 1021, 5000)
     assert noted(places, "in a gap") == ids(501, 1000)
-
-
-def test_the_order_of_the_columns_does_not_matter(tmp_path: Path) -> None:
-    samples = [sample(20 * step, 3 * step, step, yaw=0.1 * step, down=-step) for step in range(4)]
-    write_traversal(tmp_path / "one", samples, [5, 30, 55])
-    write_traversal(tmp_path / "other", samples, [5, 30, 55])
-    write_poses(tmp_path / "other" / TRAVERSAL / "gps" / "ins.csv", samples, ["note", *reversed(COLUMNS["ins"])])
-    assert read_places("robotcar", tmp_path / "one") == read_places("robotcar", tmp_path / "other")
 
 
 @pytest.mark.parametrize("folder", [f"{TRAVERSAL}/gps", TRAVERSAL, f"rtk/{TRAVERSAL}"])
@@ -330,15 +267,6 @@ def test_names_that_are_no_times_are_listed_and_hidden_files_passed_over(tmp_pat
     assert set(noted(places, "not named <microseconds>.png")) == {f"{TRAVERSAL}/stereo/centre/{name}" for name in bad}
 
 
-def test_a_position_that_jumps_is_kept_and_found_by_the_check_of_the_table(tmp_path: Path) -> None:
-    samples = [sample(20 * step, 0.2 * step) for step in range(7)]
-    samples[3] |= {"easting": 619560.0}
-    places = read_places("robotcar", write_traversal(tmp_path, samples, [0, 20, 40, 60, 80, 100]))
-    (jumps,) = check(places)
-    assert tuple(item.split(":")[0] for item in jumps.items) == ids(60, 80)
-    assert len(places) == 6
-
-
 def test_times_in_stereo_timestamps_without_an_image_are_counted(tmp_path: Path) -> None:
     write_traversal(tmp_path, [sample(0), sample(200)], [0, 60])
     lines = "".join(f"{START + 60000 * step} {step // 2 + 1}\n" for step in range(4))
@@ -415,34 +343,6 @@ def test_raw_and_pre_processed_images_under_one_root_are_refused(tmp_path: Path)
     write_images(tmp_path / f"{TEST[0]}_stereo_centre_01", [0])
     with pytest.raises(BadInputError, match=rf"{TRAVERSAL}.*{TEST[0]}"):
         read_places("robotcar", tmp_path)
-
-
-@pytest.mark.medium
-def test_a_raw_image_of_known_colors_comes_back_undistorted_with_those_colors(tmp_path: Path) -> None:
-    write_traversal(tmp_path, [sample(0)], [0])
-    height, width = 960, 1280
-    left, right = (200, 40, 90), (10, 250, 60)
-    raw = np.empty((height, width), dtype=np.uint8)
-    for half, (red, green, blue) in ((slice(0, 640), left), (slice(640, 1280), right)):
-        raw[0::2, half] = np.tile([green, blue], 320)  # GBRG: the first row is G B G B ...
-        raw[1::2, half] = np.tile([red, green], 320)  # and the second R G R G ...
-    file = tmp_path / TRAVERSAL / "stereo" / "centre" / f"{START}.png"
-    Image.fromarray(raw).save(file)
-    rows, columns = np.mgrid[:height, :width].astype("<f8")
-    (tmp_path / "models").mkdir()
-    moved = np.clip(columns + 100.5, 0, width - 1)  # the camera model moves all by 100.5 pixels
-    (tmp_path / "models" / LOOK_UP_TABLE).write_bytes(moved.tobytes() + rows.tobytes())
-
-    plain = load_image(file, (width, height), decoding=RawDecoding("GBRG"))
-    assert (plain[:, :639] == left).all()
-    assert (plain[:, 641:] == right).all()
-    places = read_places("robotcar", tmp_path)
-    assert places.notes == ()
-    straight = load_image(places.files[0], (width, height), decoding=places.decoding)
-    assert (straight[:, :538] == left).all()  # the seam at 640 is now at 539.5
-    assert (straight[:, 541:] == right).all()
-    edge = plain[7, 639:642].astype(int)
-    assert np.array_equal(straight[7, 539], (edge[0] + edge[1] + 1) // 2)
 
 
 @pytest.mark.parametrize("folder", ["models", "sdk/models", "robotcar-dataset-sdk/models", "elsewhere"])

@@ -202,13 +202,6 @@ def test_a_timestamp_without_one_meaning_is_unknown_and_listed(tmp_path: Path, t
     assert note(places, "timestamp") == (f"{name}: {text!r}",)
 
 
-def test_images_of_a_folder_come_back_in_time_order(tmp_path: Path) -> None:
-    names = [f"@{east}@2@@@@@@@@@@@20200101_1000{second}@@.jpg" for east, second in ((1, 30), (2, 10), (3, 20))]
-    touch(tmp_path, *names)
-    places = read_places("utm_names", tmp_path)
-    assert places.path.tolist() == [names[1], names[2], names[0]]
-
-
 def test_points_on_both_sides_of_a_zone_border_keep_their_distance(tmp_path: Path) -> None:
     geod, middle = pyproj.Geod(ellps="WGS84"), (51.48, 0.0)  # Greenwich, where zones 30 and 31 meet
     east_of, north_east_of = geod.fwd(middle[1], middle[0], 90, 25)[:2], geod.fwd(middle[1], middle[0], 45, 300)[:2]
@@ -245,15 +238,6 @@ def test_points_on_both_sides_of_the_equator_keep_their_distance(tmp_path: Path)
         expected = geod.inv(longitude, latitudes[first], longitude, latitudes[second])[2]
         found = math.dist(*([places.x[rows[one]], places.y[rows[one]]] for one in (first, second)))
         assert found == pytest.approx(expected, rel=1e-3)
-
-
-def test_the_southern_hemisphere_has_its_own_crs(tmp_path: Path) -> None:
-    touch(tmp_path, utm_name(-27.5, 153.01, 32756, "56@J"))
-    places = read_places("utm_names", tmp_path)
-    frame = places.frames["utm-56S"]
-    assert frame.crs == "EPSG:32756"
-    latitude, longitude = frame.to_latlon(np.column_stack([places.x, places.y]))
-    assert (latitude[0], longitude[0]) == pytest.approx((-27.5, 153.01), abs=1e-8)
 
 
 def test_cities_far_apart_are_frames_and_sequences_of_their_own(tmp_path: Path) -> None:

@@ -229,18 +229,6 @@ def test_frames_in_a_gap_of_the_track_are_left_out_and_counted(tmp_path: Path) -
     assert not [note for note in patient.notes if note.warning]
 
 
-def test_standing_still_adds_no_frames(tmp_path: Path) -> None:
-    encode(tmp_path / "drive.mp4", range(0, 50_000, 1000))
-    noise = np.random.default_rng(3).uniform(-0.1, 0.1, (50, 2))
-    x = np.concatenate([np.arange(10), np.full(30, 10), 11 + np.arange(10)])  # half a minute at the lights
-    rows = [(1_714_564_800 + second, x[second] + noise[second, 0], noise[second, 1]) for second in range(50)]
-    write_csv(tmp_path / "drive.csv", rows)
-    places = read_places("video", tmp_path, spacing=2.0)
-    shown = numbers(places)
-    assert len([number for number in shown if 12 <= number < 40]) == 0
-    assert 9 <= len(shown) <= 11
-
-
 def test_yaw_is_the_heading_of_the_track_if_it_has_one(drive: Path) -> None:
     rows = [
         (1_714_564_800 + second, 2.5 * second, 0, heading) for second, heading in enumerate((350, 10, 90, 180, 180))
@@ -454,15 +442,6 @@ def test_one_track_may_serve_all_videos(tmp_path: Path) -> None:
     np.testing.assert_allclose(places.x[rows["left"]], np.arange(10), atol=1e-6)
     np.testing.assert_allclose(places.x[rows["right"]], 5 + np.arange(10), atol=1e-6)
     assert list(places.frames) == ["videos"]
-
-
-def test_what_was_mended_in_a_track_is_noted(drive: Path) -> None:
-    rows = [(1_714_564_800, 0, 0), (1_714_564_804, 10, 0), (1_714_564_802, 5, 0), (1_714_564_802, 9, 9)]
-    write_csv(drive / "drive.csv", rows)
-    places = read_places("video", drive)
-    np.testing.assert_allclose(places.x, np.arange(10), atol=1e-6)
-    assert listed(places, "out of time order") == ["drive.csv, row 4", "drive.csv, row 5"]
-    assert listed(places, "same time as an earlier point") == ["drive.csv, row 5"]
 
 
 def test_frames_of_one_millisecond_count_as_one(tmp_path: Path) -> None:

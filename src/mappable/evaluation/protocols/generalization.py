@@ -7,7 +7,7 @@ import numpy as np
 
 from mappable.arrays import Ints
 from mappable.evaluation import paper
-from mappable.evaluation.metrics import Spread, percent_within
+from mappable.evaluation.metrics import MeanStd, percent_within
 from mappable.evaluation.models import Model
 from mappable.evaluation.protocol import BOUND, Protocol, Section, View, counted
 from mappable.evaluation.rows import OFF_THE_SHELF, OURS, ROWS
@@ -127,7 +127,7 @@ def _positive(found: Generalization, region: str, factor: str) -> float | None:
     return None if one is None else one.positive
 
 
-def _mean(spreads: Sequence[Spread | None]) -> float | None:
+def _mean(spreads: Sequence[MeanStd | None]) -> float | None:
     known = [one.mean for one in spreads if one is not None]
     return float(np.mean(known)) if known else None
 

@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Floats, Ints
 from mappable.evaluation import paper
-from mappable.evaluation.metrics import Spread
+from mappable.evaluation.metrics import MeanStd
 from mappable.evaluation.models import Model, own_map
 from mappable.evaluation.protocol import Protocol, Section, View
 from mappable.evaluation.scoring import NotApplicableError, Scoring, landmarks_of
@@ -104,8 +104,8 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     ]
 
     def column(title: str, step: str) -> Column:
-        ours = [Spread(one.steps[step].mean, one.steps[step].std) for one in found]
-        theirs = [Spread(*own[step]) if step in own else None for own in printed.values()]
+        ours = [MeanStd(one.steps[step].mean, one.steps[step].std) for one in found]
+        theirs = [MeanStd(*own[step]) if step in own else None for own in printed.values()]
         return Column(title, [*ours, *theirs], 2)
 
     landmarks = [paper.SIZES[name].landmarks for name in printed]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.evaluation import paper
-from mappable.evaluation.metrics import Spread
+from mappable.evaluation.metrics import MeanStd
 from mappable.evaluation.models import Model, best_of
 from mappable.evaluation.protocol import Section, View
 from mappable.evaluation.protocols.map_recovery.compute import MapRecovery, Method
@@ -87,7 +87,7 @@ def _methods(view: View, models: list[Model], *, caption: str = "", folded: bool
         Column("Kind", [*(KINDS.get(row.group, row.group) for row in rows), *("printed" for _ in printed)]),
         Column(
             f"Error, {view.unit}",
-            [*(Spread(row.mean, row.std) for row in rows), *(one.metres for one in printed.values())],
+            [*(MeanStd(row.mean, row.std) for row in rows), *(one.metres for one in printed.values())],
         ),
         Column("% of length", [*(row.percent for row in rows), *(one.percent for one in printed.values())], 2),
         Column(f"Rigid, {view.unit}", [*(row.rigid for row in rows), *blank]),
