@@ -11,6 +11,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.away import away_place
 from mappable.evaluation.protocol import View
 from mappable.evaluation.protocols.home_and_away import (
+    COMPARED,
     HOME,
     MEAN,
     MIRRORED,
@@ -101,6 +102,19 @@ def test_a_map_has_no_images_of_landmarks_and_makes_its_own_off_the_shelf(scorin
     found = scored(scoring, 0.0, own_images=False, shelf=lambda: Seeing(scoring.about, 5.0))
     assert MIRRORED not in found.away
     assert found.shelf["elsewhere"].percent < 60
+    view = View([result_of(scoring, "own map", found)], scoring.setup)
+    (section,) = sections(view, view.models(HomeAndAway))
+    _, gains = (one.to_json() for one in section.tables)
+    assert gains["columns"][1] == f"{COMPARED}: points"  # not the mean of the first table, which has the views too
+
+
+def test_a_map_without_other_sets_shows_views_and_how_to_add_a_set(scoring: Scoring) -> None:
+    found = scored(replace(scoring, setup=replace(scoring.setup, regions=())), 0.0, own_images=False)
+    found = replace(found, away={SHIFTED: found.away[SHIFTED]})
+    view = View([result_of(scoring, "own map", found)], scoring.setup)
+    (section,) = sections(view, view.models(HomeAndAway))
+    assert len(section.tables) == 1
+    assert "--away PLACES" in section.notes[-1]
 
 
 def test_descriptors_alone_are_not_enough(scoring: Scoring) -> None:

@@ -11,7 +11,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.away import MOST_QUERIES
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
 from mappable.evaluation.metrics import percent_within
-from mappable.evaluation.models import Model
+from mappable.evaluation.models import Model, own_map
 from mappable.evaluation.protocol import Protocol, Section, View
 from mappable.evaluation.protocols import generalization
 from mappable.evaluation.rows import OFF_THE_SHELF
@@ -23,6 +23,7 @@ from mappable.maps.landmarks import sequential_landmarks
 
 NAME = "home-and-away"
 HOME, MEAN = "Home", "Away, mean"
+COMPARED = "other sets, mean"  # mean gain if off-the-shelf was scored on other sets only
 MIRRORED, SHIFTED = "mirrored", "shifted view"
 KEPT = 0.8  # of width and height in a shifted view
 
@@ -140,22 +141,27 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     gains = [(model, _gains(model, models)) for model in models]
     compared = [(model, of) for model, of in gains if of]
     if compared:
-        tables.append(_table_of_gains(compared, names))
+        tables.append(_table_of_gains(compared, names, COMPARED if first.shelf else MEAN))
     sentences = [
         "Percent of the queries found, on the set itself and on places and views that no model trained on. The mean "
         "counts every away place once. A model that loses away has learned this set at the cost of all others.",
     ]
-    clusters = "map" if first.shelf else "training set and the same seed"
     places = "; ".join(f"{name}: {len(one.errors):,} queries" for name, one in first.away.items())
     notes = [
         f"A query is found if its nearest landmark by feature is within the radius of its place. {places}.",
         "Mirrored: landmarks and queries are mirrored. Shifted view: each query shows 80 % of its width and height, at "
         "the left or right edge in turn. Regions have one landmark per positive radius.",
-        f"Off-the-shelf is the network before training, with clusters from the images of the {clusters}. Gains are "
-        "paired by query and seed; brackets hold 95 % intervals.",
     ]
-    if first.missing:
-        notes[-1] = f"There is no off-the-shelf encoder to compare with: {first.missing}."
+    if compared:
+        clusters = "map" if first.shelf else "training set and the same seed"
+        notes.append(
+            f"Off-the-shelf is the network before training, with clusters from the images of the {clusters}. Gains are "
+            "paired by query and seed; brackets hold 95 % intervals."
+        )
+    elif first.missing:
+        notes.append(f"There is no off-the-shelf encoder to compare with: {first.missing}.")
+    elif own_map(models):
+        notes.append("The option --away PLACES of `mappable evaluate` adds another set, and the gain over off-the-shelf.")
     return [Section(NAME, "Home and away", sentences, tables, notes=notes, leads=True)]
 
 
@@ -176,13 +182,17 @@ def _percent(model: Model, name: str) -> Cell:
     return model.spread(HomeAndAway, percent)
 
 
-def _table_of_gains(compared: Sequence[tuple[Model, Mapping[str, Interval]]], names: Sequence[str]) -> Table:
+def _table_of_gains(
+    compared: Sequence[tuple[Model, Mapping[str, Interval]]], names: Sequence[str], mean: str
+) -> Table:
+    """A row per model; `mean` is the title of the mean gain."""
     columns = []
     for name in names:
         own = [of.get(name) for _, of in compared]
+        title = mean if name == MEAN else name
         columns += [
-            Column("points", [one and one.mean for one in own], group=name),
-            Column("95 % interval", own, group=name),
+            Column("points", [one and one.mean for one in own], group=title),
+            Column("95 % interval", own, group=title),
         ]
     titles = Column("Model", [model.title for model, _ in compared])
     return table(f"{NAME}-gains", titles, *columns, caption="Gain over off-the-shelf, in percentage points")
@@ -227,4 +237,4 @@ def _interval(values: Floats, blocks: Ints) -> Interval | None:
     return None if len(np.unique(blocks)) < 2 else block_bootstrap(values, blocks, seed=0)
 
 
-PROTOCOL = Protocol(NAME, HomeAndAway, rows, score, sections, depends=depends)
+PROTOCOL = Protocol(NAME, HomeAndAway, rows, score, sections, depends=depends, of_a_map=True)
