@@ -161,7 +161,9 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     elif first.missing:
         notes.append(f"There is no off-the-shelf encoder to compare with: {first.missing}.")
     elif own_map(models):
-        notes.append("The option --away PLACES of `mappable evaluate` adds another set, and the gain over off-the-shelf.")
+        notes.append(
+            "The option --away PLACES of `mappable evaluate` adds another set, and the gain over off-the-shelf."
+        )
     return [Section(NAME, "Home and away", sentences, tables, notes=notes, leads=True)]
 
 
@@ -182,9 +184,7 @@ def _percent(model: Model, name: str) -> Cell:
     return model.spread(HomeAndAway, percent)
 
 
-def _table_of_gains(
-    compared: Sequence[tuple[Model, Mapping[str, Interval]]], names: Sequence[str], mean: str
-) -> Table:
+def _table_of_gains(compared: Sequence[tuple[Model, Mapping[str, Interval]]], names: Sequence[str], mean: str) -> Table:
     """A row per model; `mean` is the title of the mean gain."""
     columns = []
     for name in names:
