@@ -23,7 +23,7 @@ from mappable.maps.landmarks import sequential_landmarks
 
 NAME = "home-and-away"
 HOME, MEAN = "Home", "Away, mean"
-COMPARED = "other sets, mean"  # mean gain if off-the-shelf was scored on other sets only
+OTHERS = "Other sets, mean"  # without the views and regions of the set itself, where training helps as it does at home
 MIRRORED, SHIFTED = "mirrored", "shifted view"
 KEPT = 0.8  # of width and height in a shifted view
 
@@ -130,21 +130,27 @@ def _located(setup: Setup, landmarks: Ints, queries: Ints, known: Floats32, aske
 def sections(view: View, models: list[Model]) -> list[Section]:
     """One table of percentages, and one of gains over off-the-shelf."""
     first = models[0].first(HomeAndAway)
-    names = [HOME, MEAN, *first.away]
+    own_views = {MIRRORED, SHIFTED, *(region.name for region in view.setup.regions)}
+    others = [name for name in first.away if name not in own_views]
+    names = [HOME, *([OTHERS] if others else []), MEAN, *first.away]
     percentages = table(
         NAME,
         Column("Model", [model.title for model in models]),
-        *(Column(name, [_percent(model, name) for model in models], group=_group(name, first)) for name in names),
-        best=[_percent(model, MEAN) for model in models],
+        *(
+            Column(name, [_percent(model, name, others) for model in models], group=_group(name, first))
+            for name in names
+        ),
+        best=[_percent(model, OTHERS if others else MEAN, others) for model in models],
     )
     tables = [percentages]
-    gains = [(model, _gains(model, models)) for model in models]
+    gains = [(model, _gains(model, models, others)) for model in models]
     compared = [(model, of) for model, of in gains if of]
     if compared:
-        tables.append(_table_of_gains(compared, names, COMPARED if first.shelf else MEAN))
+        tables.append(_table_of_gains(compared, names))
     sentences = [
-        "Percent of the queries found, on the set itself and on places and views that no model trained on. The mean "
-        "counts every away place once. A model that loses away has learned this set at the cost of all others.",
+        "Percent of the queries found, on the set itself and on places and views that no model trained on. Away "
+        "are all columns after the means. A model that loses on other sets has learned this set at the cost of all "
+        "others.",
     ]
     places = "; ".join(f"{name}: {len(one.errors):,} queries" for name, one in first.away.items())
     notes = [
@@ -173,43 +179,54 @@ def _group(name: str, first: HomeAndAway) -> str:
     return "" if one is None else f"≤ {one.radius:g} {one.unit}"
 
 
-def _percent(model: Model, name: str) -> Cell:
+def _percent(model: Model, name: str, others: Sequence[str]) -> Cell:
     def percent(found: HomeAndAway) -> float | None:
         if name == HOME:
             return found.home.percent
         if name == MEAN:
             return float(np.mean([one.percent for one in found.away.values()]))
+        if name == OTHERS:
+            known = [found.away[one].percent for one in others if one in found.away]
+            return float(np.mean(known)) if known else None
         return found.away[name].percent if name in found.away else None
 
     return model.spread(HomeAndAway, percent)
 
 
-def _table_of_gains(compared: Sequence[tuple[Model, Mapping[str, Interval]]], names: Sequence[str], mean: str) -> Table:
-    """A row per model; `mean` is the title of the mean gain."""
+def _table_of_gains(compared: Sequence[tuple[Model, Mapping[str, Interval]]], names: Sequence[str]) -> Table:
     columns = []
     for name in names:
         own = [of.get(name) for _, of in compared]
-        title = mean if name == MEAN else name
         columns += [
-            Column("points", [one and one.mean for one in own], group=title),
-            Column("95 % interval", own, group=title),
+            Column("points", [one and one.mean for one in own], group=name),
+            Column("95 % interval", own, group=name),
         ]
     titles = Column("Model", [model.title for model, _ in compared])
     return table(f"{NAME}-gains", titles, *columns, caption="Gain over off-the-shelf, in percentage points")
 
 
-def _gains(model: Model, models: Sequence[Model]) -> dict[str, Interval]:
-    """Gain of a model over off-the-shelf by place, paired by query and seed."""
+def _gains(model: Model, models: Sequence[Model], others: Sequence[str]) -> dict[str, Interval]:
+    """Gain of a model over off-the-shelf by place, paired by query and seed; `others` are the places of other sets."""
     shelf = next((one for one in models if one.row == OFF_THE_SHELF), None)
     pairs: list[tuple[dict[str, PlaceAccuracy], dict[str, PlaceAccuracy]]] = []
     for result in model.results:
         found = result.get(HomeAndAway)
         if found is None or model is shelf:
             continue
-        others = [] if shelf is None else [one.get(HomeAndAway) for one in shelf.results if one.seed == result.seed]
-        other = {HOME: others[0].home, **others[0].away} if others and others[0] else found.shelf
+        same = [] if shelf is None else [one.get(HomeAndAway) for one in shelf.results if one.seed == result.seed]
+        other = {HOME: same[0].home, **same[0].away} if same and same[0] else found.shelf
         pairs += [({HOME: found.home, **found.away}, other)] if other else []
-    return gains_of(pairs) if pairs else {}
+    if not pairs:
+        return {}
+    gains = gains_of(pairs)
+    if any(HOME not in other for _, other in pairs):  # off-the-shelf was scored on other sets only
+        gains.pop(MEAN, None)
+    elsewhere = [
+        ({n: one[n] for n in others if n in one}, {n: two[n] for n in others if n in two}) for one, two in pairs
+    ]
+    if (mean := gains_of(elsewhere).get(MEAN)) is not None:
+        gains[OTHERS] = mean
+    return gains
 
 
 def gains_of(pairs: Sequence[tuple[Mapping[str, PlaceAccuracy], Mapping[str, PlaceAccuracy]]]) -> dict[str, Interval]:
