@@ -33,7 +33,7 @@ from PIL import Image
 from mappable.arrays import Bools, Ints, evenly
 from mappable.evaluation.away import MOST_LANDMARKS, MOST_QUERIES, away_place
 from mappable.evaluation.protocols import protocols_named
-from mappable.evaluation.protocols.home_and_away import HOME, HomeAndAway, gains_of
+from mappable.evaluation.protocols.home_and_away import HOME, MEAN, OTHERS, HomeAndAway, gains_of
 from mappable.evaluation.protocols.proportionality import Proportionality
 from mappable.evaluation.reproduce import RESULTS, PlannedModel, Study, plan
 from mappable.evaluation.result import RESULT, Accuracy, Result
@@ -361,7 +361,11 @@ def _gains(results: Mapping[tuple[str, str, int | None], Result]) -> list[dict[s
             both = [(one.get(HomeAndAway), other.get(HomeAndAway)) for one, other in pairs]
             accuracies = [(_accuracies(one), _accuracies(other)) for one, other in both if one and other]
             if accuracies and title != shelf:
-                found = {name: [gain.mean, gain.low, gain.high] for name, gain in gains_of(accuracies).items()}
+                other_sets = [
+                    ({n: a[n] for n in ALL if n in a}, {n: b[n] for n in ALL if n in b}) for a, b in accuracies
+                ]
+                intervals = gains_of(accuracies) | {OTHERS: gains_of(other_sets)[MEAN]}
+                found = {name: [gain.mean, gain.low, gain.high] for name, gain in intervals.items()}
                 gains = {name: [round(number, 2) for number in numbers] for name, numbers in found.items()}
                 rows.append({"home set": home, "candidate": title, "over": shelf, "seeds": len(accuracies)} | gains)
     return rows

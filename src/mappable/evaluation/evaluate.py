@@ -16,7 +16,6 @@ from mappable.evaluation.away import away_place, off_the_shelf
 from mappable.evaluation.failures import reason_of
 from mappable.evaluation.protocol import Protocol
 from mappable.evaluation.protocols import MAP_PROTOCOLS, PROTOCOLS, protocols_named
-from mappable.evaluation.protocols.home_and_away import NAME as HOME_AND_AWAY
 from mappable.evaluation.protocols.timing import hardware
 from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
@@ -112,12 +111,12 @@ def evaluate_map(
     ]
     if radii[0] is None or radii[1] is None:
         raise BadInputError("the encoder does not record its radii; give --positive-radius and --negative-radius")
+    others = tuple(away_place(one, radius=radii[0], unit=landmarks.unit) for one in away)
     setup = _setup_of_map(landmarks, queries, name, radii[0], radii[1], block)
     images = ImageFiles(setup.places, encoder.about.size, encoder.about.fit)
     described = encoder.embed(queries)
     known = landmarks.store.take(np.arange(len(landmarks)))
     descriptors = Descriptors(np.arange(len(setup.places)), np.concatenate([known, described]), encoder.fingerprint)
-    others = tuple(away_place(one, radius=radii[0], unit=landmarks.unit) for one in away)
     scoring = Scoring(
         setup,
         descriptors,
@@ -136,8 +135,7 @@ def evaluate_map(
         encoder=encoder.fingerprint,
         settings=with_current_names(encoder.about.settings),
     )
-    usual = [*MAP_PROTOCOLS, *([HOME_AND_AWAY] if away else [])]
-    wanted = protocols_named(usual if protocols is None else protocols)
+    wanted = protocols_named(MAP_PROTOCOLS if protocols is None else protocols)
     started = replace(started, ran=run_facts(encoder.device, command), map=_digests(landmarks))
     result = score_all(scoring, started, wanted)
     return result, setup, images

@@ -14,6 +14,7 @@ from mappable.evaluation.protocols.home_and_away import (
     HOME,
     MEAN,
     MIRRORED,
+    OTHERS,
     PROTOCOL,
     SHIFTED,
     HomeAndAway,
@@ -101,6 +102,20 @@ def test_a_map_has_no_images_of_landmarks_and_makes_its_own_off_the_shelf(scorin
     found = scored(scoring, 0.0, own_images=False, shelf=lambda: Seeing(scoring.about, 5.0))
     assert MIRRORED not in found.away
     assert found.shelf["elsewhere"].percent < 60
+    view = View([result_of(scoring, "own map", found)], scoring.setup)
+    (section,) = sections(view, view.models(HomeAndAway))
+    _, gains = (one.to_json() for one in section.tables)
+    assert gains["columns"][1] == f"{OTHERS}: points"
+    assert not any(column.startswith(MEAN) for column in gains["columns"])  # views were not compared
+
+
+def test_a_map_without_other_sets_shows_views_and_how_to_add_a_set(scoring: Scoring) -> None:
+    found = scored(replace(scoring, setup=replace(scoring.setup, regions=())), 0.0, own_images=False)
+    found = replace(found, away={SHIFTED: found.away[SHIFTED]})
+    view = View([result_of(scoring, "own map", found)], scoring.setup)
+    (section,) = sections(view, view.models(HomeAndAway))
+    assert len(section.tables) == 1
+    assert "--away PLACES" in section.notes[-1]
 
 
 def test_descriptors_alone_are_not_enough(scoring: Scoring) -> None:
@@ -123,14 +138,16 @@ def test_the_report_leads_with_percentages_and_gains_over_off_the_shelf(scoring:
     assert section.leads
     percentages, gains = (one.to_json() for one in section.tables)
     titles = [title.rpartition(": ")[2] for title in percentages["columns"]]
-    assert titles == ["Model", HOME, MEAN, "b", MIRRORED, SHIFTED, "elsewhere"]
+    assert titles == ["Model", HOME, OTHERS, MEAN, "b", MIRRORED, SHIFTED, "elsewhere"]
     shelf, trained = (dict(zip(titles, row, strict=True)) for row in percentages["rows"])
-    away = [trained[title]["mean"] for title in titles[3:]]
+    away = [trained[title]["mean"] for title in titles[4:]]
+    assert trained[OTHERS]["mean"] == trained["elsewhere"]["mean"]
     assert trained[MEAN]["mean"] == pytest.approx(np.mean(away))
     (row,) = gains["rows"]
     gained = dict(zip(gains["columns"], row, strict=True))
     assert gained["elsewhere: points"] == pytest.approx(trained["elsewhere"]["mean"] - shelf["elsewhere"]["mean"])
     assert gained["elsewhere: 95 % interval"]["low"] > 0
+    assert gained[f"{OTHERS}: points"] == pytest.approx(gained["elsewhere: points"])
     assert gained[f"{HOME}: points"] == 0
     assert gained[f"{MEAN}: points"] == pytest.approx(trained[MEAN]["mean"] - shelf[MEAN]["mean"])
 

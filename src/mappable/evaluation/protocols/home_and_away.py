@@ -11,7 +11,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.away import MOST_QUERIES
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
 from mappable.evaluation.metrics import percent_within
-from mappable.evaluation.models import Model
+from mappable.evaluation.models import Model, own_map
 from mappable.evaluation.protocol import Protocol, Section, View
 from mappable.evaluation.protocols import generalization
 from mappable.evaluation.rows import OFF_THE_SHELF
@@ -23,6 +23,7 @@ from mappable.maps.landmarks import sequential_landmarks
 
 NAME = "home-and-away"
 HOME, MEAN = "Home", "Away, mean"
+OTHERS = "Other sets, mean"  # without the views and regions of the set itself, where training helps as it does at home
 MIRRORED, SHIFTED = "mirrored", "shifted view"
 KEPT = 0.8  # of width and height in a shifted view
 
@@ -129,33 +130,46 @@ def _located(setup: Setup, landmarks: Ints, queries: Ints, known: Floats32, aske
 def sections(view: View, models: list[Model]) -> list[Section]:
     """One table of percentages, and one of gains over off-the-shelf."""
     first = models[0].first(HomeAndAway)
-    names = [HOME, MEAN, *first.away]
+    own_views = {MIRRORED, SHIFTED, *(region.name for region in view.setup.regions)}
+    others = [name for name in first.away if name not in own_views]
+    names = [HOME, *([OTHERS] if others else []), MEAN, *first.away]
     percentages = table(
         NAME,
         Column("Model", [model.title for model in models]),
-        *(Column(name, [_percent(model, name) for model in models], group=_group(name, first)) for name in names),
-        best=[_percent(model, MEAN) for model in models],
+        *(
+            Column(name, [_percent(model, name, others) for model in models], group=_group(name, first))
+            for name in names
+        ),
+        best=[_percent(model, OTHERS if others else MEAN, others) for model in models],
     )
     tables = [percentages]
-    gains = [(model, _gains(model, models)) for model in models]
+    gains = [(model, _gains(model, models, others)) for model in models]
     compared = [(model, of) for model, of in gains if of]
     if compared:
         tables.append(_table_of_gains(compared, names))
     sentences = [
-        "Percent of the queries found, on the set itself and on places and views that no model trained on. The mean "
-        "counts every away place once. A model that loses away has learned this set at the cost of all others.",
+        "Percent of the queries found, on the set itself and on places and views that no model trained on. Away "
+        "are all columns after the means. A model that loses on other sets has learned this set at the cost of all "
+        "others.",
     ]
-    clusters = "map" if first.shelf else "training set and the same seed"
     places = "; ".join(f"{name}: {len(one.errors):,} queries" for name, one in first.away.items())
     notes = [
         f"A query is found if its nearest landmark by feature is within the radius of its place. {places}.",
         "Mirrored: landmarks and queries are mirrored. Shifted view: each query shows 80 % of its width and height, at "
         "the left or right edge in turn. Regions have one landmark per positive radius.",
-        f"Off-the-shelf is the network before training, with clusters from the images of the {clusters}. Gains are "
-        "paired by query and seed; brackets hold 95 % intervals.",
     ]
-    if first.missing:
-        notes[-1] = f"There is no off-the-shelf encoder to compare with: {first.missing}."
+    if compared:
+        clusters = "map" if first.shelf else "training set and the same seed"
+        notes.append(
+            f"Off-the-shelf is the network before training, with clusters from the images of the {clusters}. Gains are "
+            "paired by query and seed; brackets hold 95 % intervals."
+        )
+    elif first.missing:
+        notes.append(f"There is no off-the-shelf encoder to compare with: {first.missing}.")
+    elif own_map(models):
+        notes.append(
+            "The option --away PLACES of `mappable evaluate` adds another set, and the gain over off-the-shelf."
+        )
     return [Section(NAME, "Home and away", sentences, tables, notes=notes, leads=True)]
 
 
@@ -165,12 +179,15 @@ def _group(name: str, first: HomeAndAway) -> str:
     return "" if one is None else f"≤ {one.radius:g} {one.unit}"
 
 
-def _percent(model: Model, name: str) -> Cell:
+def _percent(model: Model, name: str, others: Sequence[str]) -> Cell:
     def percent(found: HomeAndAway) -> float | None:
         if name == HOME:
             return found.home.percent
         if name == MEAN:
             return float(np.mean([one.percent for one in found.away.values()]))
+        if name == OTHERS:
+            known = [found.away[one].percent for one in others if one in found.away]
+            return float(np.mean(known)) if known else None
         return found.away[name].percent if name in found.away else None
 
     return model.spread(HomeAndAway, percent)
@@ -188,18 +205,28 @@ def _table_of_gains(compared: Sequence[tuple[Model, Mapping[str, Interval]]], na
     return table(f"{NAME}-gains", titles, *columns, caption="Gain over off-the-shelf, in percentage points")
 
 
-def _gains(model: Model, models: Sequence[Model]) -> dict[str, Interval]:
-    """Gain of a model over off-the-shelf by place, paired by query and seed."""
+def _gains(model: Model, models: Sequence[Model], others: Sequence[str]) -> dict[str, Interval]:
+    """Gain of a model over off-the-shelf by place, paired by query and seed; `others` are the places of other sets."""
     shelf = next((one for one in models if one.row == OFF_THE_SHELF), None)
     pairs: list[tuple[dict[str, PlaceAccuracy], dict[str, PlaceAccuracy]]] = []
     for result in model.results:
         found = result.get(HomeAndAway)
         if found is None or model is shelf:
             continue
-        others = [] if shelf is None else [one.get(HomeAndAway) for one in shelf.results if one.seed == result.seed]
-        other = {HOME: others[0].home, **others[0].away} if others and others[0] else found.shelf
+        same = [] if shelf is None else [one.get(HomeAndAway) for one in shelf.results if one.seed == result.seed]
+        other = {HOME: same[0].home, **same[0].away} if same and same[0] else found.shelf
         pairs += [({HOME: found.home, **found.away}, other)] if other else []
-    return gains_of(pairs) if pairs else {}
+    if not pairs:
+        return {}
+    gains = gains_of(pairs)
+    if any(HOME not in other for _, other in pairs):  # off-the-shelf was scored on other sets only
+        gains.pop(MEAN, None)
+    elsewhere = [
+        ({n: one[n] for n in others if n in one}, {n: two[n] for n in others if n in two}) for one, two in pairs
+    ]
+    if (mean := gains_of(elsewhere).get(MEAN)) is not None:
+        gains[OTHERS] = mean
+    return gains
 
 
 def gains_of(pairs: Sequence[tuple[Mapping[str, PlaceAccuracy], Mapping[str, PlaceAccuracy]]]) -> dict[str, Interval]:
@@ -227,4 +254,4 @@ def _interval(values: Floats, blocks: Ints) -> Interval | None:
     return None if len(np.unique(blocks)) < 2 else block_bootstrap(values, blocks, seed=0)
 
 
-PROTOCOL = Protocol(NAME, HomeAndAway, rows, score, sections, depends=depends)
+PROTOCOL = Protocol(NAME, HomeAndAway, rows, score, sections, depends=depends, of_a_map=True)
