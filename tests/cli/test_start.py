@@ -117,7 +117,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     "nothing there": (lambda home: home / "nowhere", ["nowhere", "no such file or folder"]),
     "images without positions": (
         lambda home: (home / "places.csv").unlink() or home,
-        ["no reader fits", "columns path, x and y"],
+        ["no reader fits", "no GPS", "columns path, x and y"],
     ),
     "a number that is none": (
         lambda home: write(home, "\n".join(rows(home)).replace("sun/00030.png,3.00,", "sun/00030.png,three,")),

@@ -9,13 +9,15 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.special import stdtrit
 
-from mappable.arrays import Floats, Ints, evenly
+from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.features.descriptors import Described
 from mappable.maps.build import build_map_of, usual_landmarks
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
+from mappable.maps.map import Map
 from mappable.maps.sequence import locate_sequence
+from mappable.places.table import Places
 from mappable.progress import track
 
 MOST_VISITS = 6  # visits that are left out in turn; of more visits, evenly chosen ones
@@ -34,7 +36,7 @@ LOG: Scale = (lambda x: np.log(np.maximum(x, SMALLEST_ERROR)), np.exp)
 
 @dataclass(frozen=True)
 class Visit:
-    """What a map of the other visits did on this one: shares from 0 to 1, and the median error in the unit."""
+    """What a map of the other visits did on this one: shares from 0 to 1, and lengths in the unit of the frame."""
 
     name: str
     queries: int
@@ -44,6 +46,7 @@ class Visit:
     confident: float  # share of single images
     right: float  # share of confident images that are within the radius
     coverage: float  # share of intervals that contain the true distance
+    width: float  # median of intervals
 
 
 @dataclass(frozen=True)
@@ -109,17 +112,24 @@ def locate_visit(
     `unseen` are the ids of images that a trained encoder did not train on.
     """
     places = described.places
-    near = KDTree(places.positions[known]).query(places.positions[asked])[0] <= radius
-    asked = asked[near]
+    part = replace(described, places=places[known].replace(split="", role=""), descriptors=described.descriptors[known])
+    asked = asked[seen_before(places[known], places[asked], radius)]
     if len(asked) < FEWEST_QUERIES:
         return None
-    part = replace(described, places=places[known].replace(split="", role=""), descriptors=described.descriptors[known])
     count = usual_landmarks(described.about, part.places)
     built = build_map_of(part, encoder, landmarks=count, unseen=unseen)
-    if built.calibration is None:
-        return None
-    locator, seen = Locator(built), described.descriptors[asked]
-    truth = places.positions[asked]
+    return None if built.calibration is None else judge(built, places[asked], described.descriptors[asked], radius)
+
+
+def seen_before(known: Places, asked: Places, radius: float) -> Bools:
+    """True for each place asked that is within `radius` of a known one."""
+    near: Bools = KDTree(known.positions).query(asked.positions)[0] <= radius
+    return near
+
+
+def judge(built: Map, places: Places, seen: Floats32, radius: float) -> Visit:
+    """What a calibrated map does on the `places` of one visit, from their descriptors `seen` (n, dim)."""
+    locator, truth = Locator(built), places.positions
     single = locator.locate(seen, encoder=built.encoder)
     drive = locate_sequence(locator, seen, encoder=built.encoder)
     number = {name: row for row, name in enumerate(built.places.place_id)}
@@ -129,14 +139,15 @@ def locate_visit(
     stated, sure = np.isfinite(low), np.array([one.confident for one in single])
     held = (low <= landmark) & (landmark <= high)
     return Visit(
-        name=str(places.sequence[asked[0]]),
-        queries=len(asked),
+        name=str(places.sequence[0]),
+        queries=len(places),
         found=float((off <= radius).mean()),
         found_in_a_drive=float((_errors(drive, truth) <= radius).mean()),
         median_error=float(np.median(off)),
         confident=float(sure.mean()),
         right=float((off[sure] <= radius).mean()) if sure.any() else math.nan,
         coverage=float(held[stated].mean()) if stated.any() else math.nan,
+        width=float(np.median((high - low)[stated])) if stated.any() else math.nan,
     )
 
 
