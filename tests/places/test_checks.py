@@ -110,6 +110,7 @@ def test_a_standing_camera_is_reported_and_thinned_but_a_turning_one_is_not() ->
 def test_several_images_per_position_are_reported() -> None:
     x = np.tile(np.repeat(np.arange(30) * 4.0, 2), 2)
     assert "60 of 120 images have the position of another image" in texts(visits(x=x))
+    assert "96 of 120 images have the position of another image" in texts(visits(x=np.repeat(np.arange(24) * 10.0, 5)))
     assert check(mend(visits(x=x), spacing=4.0)) == ()
 
 

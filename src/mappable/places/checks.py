@@ -170,7 +170,7 @@ def _apart(one: Survey, name: str) -> tuple[Note, ...]:
 
 def _stacked(one: Survey, name: str) -> tuple[Note, ...]:
     """Several images at one position, such as by a GPS slower than the camera; without motionless stretches."""
-    places, standing = one.places, {int(row) for rows in standing_rows(one.places) for row in rows}
+    places, standing = one.places, {int(row) for rows in _stretches(one) for row in rows}
     shared = 0
     for rows in one.visits.values():
         moving = rows[[int(row) not in standing for row in rows]]
@@ -181,10 +181,16 @@ def _stacked(one: Survey, name: str) -> tuple[Note, ...]:
     return (Note(f"{what}; keep one image per position: {_thin(name, one.spacing or JITTER)}"),)
 
 
+def _stretches(one: Survey) -> list[Ints]:
+    """The rows of each motionless stretch; none if most images stand, because then the positions are slow."""
+    found = standing_rows(one.places)
+    return [] if sum(map(len, found)) > len(one.places) / 2 else found
+
+
 def _standing(one: Survey, name: str) -> tuple[Note, ...]:
     stretches = [
         f"{one.places.place_id[rows[0]]} to {one.places.place_id[rows[-1]]}: {len(rows):,} images"
-        for rows in standing_rows(one.places)
+        for rows in _stretches(one)
     ]
     return warn(f"stretches without motion; keep one image of each: {_thin(name, one.spacing or JITTER)}", stretches)
 
