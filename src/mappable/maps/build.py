@@ -16,6 +16,7 @@ from mappable.maps.between import spacing_of
 from mappable.maps.calibrate import ENOUGH_FOR_INTERVALS, FEWEST, calibrate, calibrating
 from mappable.maps.calibrate_drive import OneVisit
 from mappable.maps.calibration import Calibration, Source
+from mappable.maps.drive_model import DriveModel
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.landmarks import greedy_landmarks, sequential_landmarks
 from mappable.maps.map import Map, Storage
@@ -157,10 +158,11 @@ def _build(
     except UncalibratedError as error:
         return replace(built, places=built.places.noting(Note(f"not calibrated: {error}")))
     if source == "train" and not len(places.calibration()) and len(chosen) <= MOST_COPIED:
-        across = _across_visits(built, places, chosen, rows, seen, fresh | (not trained), absent, **shares)
         # The model of drives stays: it allows for changes that no visit so far has shown.
+        given = fresh | (not trained), calibration.drive, absent
+        across = _across_visits(built, places, chosen, rows, seen, *given, **shares)
         if across is not None:
-            calibration = replace(across, drive=calibration.drive, landmarks=calibration.landmarks)
+            calibration = replace(across, landmarks=calibration.landmarks)
     return built.with_calibration(calibration)
 
 
@@ -171,6 +173,7 @@ def _across_visits(
     rows: Ints,
     seen: Floats32,
     fresh: Bools,
+    drive: DriveModel,
     elsewhere: Floats32 | None,
     coverage: float,
     false_accepts: float,
@@ -179,6 +182,7 @@ def _across_visits(
 
     Another visit may differ as much from the map as the most different one so far. So the visit calibrates that these
     landmarks find worst. `seen` are the descriptors of the `rows`, and `chosen` the rows of the landmarks.
+    The model of drives is given.
     """
     names, counts = np.unique(places.sequence[rows], return_counts=True)
     worst, found = np.inf, None
@@ -208,7 +212,7 @@ def _across_visits(
             places.positions[images],
             source="visits",
             elsewhere=elsewhere,
-            along=visits(places, images, chosen[others])[1],
+            drive=drive,
             conditions=places.condition[images].tolist(),
             yaw=places.yaw[images],
             coverage=coverage,
