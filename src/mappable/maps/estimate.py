@@ -13,6 +13,7 @@ from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.features.descriptors import Described
 from mappable.maps.build import build_map_of, usual_landmarks
+from mappable.maps.calibration import Source
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
 from mappable.maps.map import Map
@@ -29,6 +30,7 @@ PRIOR_DEVIATION = {"found": 0.15, "found in a drive": 0.07, "median error": 0.5,
 PRIOR_VISITS = 3.0
 SHARES = ("found", "found in a drive", "coverage")
 SMALLEST_ERROR = 1e-3
+STATED = 0.9  # coverage that a map states for its intervals, by default
 Scale = tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]  # on which visits deviate, and back
 LINEAR: Scale = (lambda x: x, lambda y: np.clip(y, 0.0, 1.0))
 LOG: Scale = (lambda x: np.log(np.maximum(x, SMALLEST_ERROR)), np.exp)
@@ -47,6 +49,7 @@ class Visit:
     right: float  # share of confident images that are within the radius
     coverage: float  # share of intervals that contain the true distance
     width: float  # median of intervals
+    source: Source  # what calibrated the map of the other visits
 
 
 @dataclass(frozen=True)
@@ -61,18 +64,23 @@ class Expected:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What to expect of a map on another visit, and what the left-out visits gave."""
+    """What to expect of a map on another visit, and what the left-out visits gave.
+
+    `source` says what calibrated the map of all visits.
+    """
 
     radius: float
     unit: str
     visits: tuple[Visit, ...]
     expected: tuple[Expected, ...]
+    source: Source
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Estimate":
         """The inverse of `dataclasses.asdict`."""
         visits = tuple(Visit(**one) for one in fields["visits"])
-        return cls(fields["radius"], fields["unit"], visits, tuple(Expected(**one) for one in fields["expected"]))
+        values = tuple(Expected(**one) for one in fields["expected"])
+        return cls(fields["radius"], fields["unit"], visits, values, fields["source"])
 
 
 def estimate(described: Described, radius: float, asked: Ints | None = None, encoder: str | None = None) -> Estimate:
@@ -87,16 +95,19 @@ def estimate(described: Described, radius: float, asked: Ints | None = None, enc
     names = [name for name, rows in visits.items() if allowed[rows].any()]
     results = []
     chosen = [names[number] for number in evenly(len(names), MOST_VISITS)] if names else []
+    unseen = None if asked is None else places.place_id[asked].tolist()
     for name in track(chosen, "locating each visit in a map of the others", len(chosen)):
         rows = visits[name]
         others = np.setdiff1d(np.arange(len(places)), rows)
-        unseen = None if asked is None else places.place_id[asked].tolist()
         given = radius, encoder, unseen
         one = None if not len(others) else locate_visit(described, others, rows[allowed[rows]], *given)
         results += [] if one is None else [one]
     if len(visits) < 2 or not results:
         raise BadInputError("an estimate needs two visits of the same places; visit the route again")
-    return Estimate(radius, places.unit, tuple(results), expected(results))
+    count = usual_landmarks(described.about, places)
+    calibration = build_map_of(described, encoder, landmarks=count, unseen=unseen).calibration
+    source: Source = "train" if calibration is None else calibration.source
+    return Estimate(radius, places.unit, tuple(results), expected(results, source), source)
 
 
 def locate_visit(
@@ -148,18 +159,32 @@ def judge(built: Map, places: Places, seen: Floats32, radius: float) -> Visit:
         right=float((off[sure] <= radius).mean()) if sure.any() else math.nan,
         coverage=float(held[stated].mean()) if stated.any() else math.nan,
         width=float(np.median((high - low)[stated])) if stated.any() else math.nan,
+        source=locator.calibration.source,
     )
 
 
-def expected(visits: Sequence[Visit]) -> tuple[Expected, ...]:
-    """The values to expect on another visit, with intervals, from those of some visits."""
-    found = []
-    for name in PRIOR_DEVIATION:
-        values = np.array([getattr(one, name.replace(" ", "_")) for one in visits])
-        values = values[np.isfinite(values)]
-        if len(values):
-            found.append(Expected(name, *predict(values, name)))
-    return tuple(found)
+def expected(visits: Sequence[Visit], source: Source) -> tuple[Expected, ...]:
+    """The values to expect on another visit, with intervals, from those of some visits.
+
+    `source` says what calibrated the map of all visits.
+    """
+    each = {name: values_of(visits, name, source) for name in PRIOR_DEVIATION}
+    return tuple(Expected(name, *predict(values, name)) for name, values in each.items() if len(values))
+
+
+def values_of(visits: Sequence[Visit], name: str, source: Source) -> Floats:
+    """What the left-out visits say about the value `name` of a map that `source` calibrated.
+
+    A map of one visit has far wider intervals than a map that calibrated on another visit. So the coverage of the one
+    says nothing about the other. Without a visit of the same kind, the coverage that maps state counts as one visit.
+    """
+    if name == "coverage":
+        visits = [one for one in visits if (one.source == "train") == (source == "train")]
+        if not visits:
+            return np.array([STATED])
+    values = np.array([getattr(one, name.replace(" ", "_")) for one in visits])
+    kept: Floats = values[np.isfinite(values)]
+    return kept
 
 
 def predict(
