@@ -140,7 +140,6 @@ def _build(
     rows, source = _calibrating(places, references, chosen, trained)
     fresh = ~np.isin(places.sequence, list(trained)) if unseen is None else np.isin(places.place_id, list(unseen))
     seen, absent = describe(rows), None if elsewhere is None else elsewhere()
-    shares = {"coverage": coverage, "false_accepts": false_accepts}
     visit, along = visits(places, rows, chosen)
     try:
         calibration = calibrate(
@@ -153,14 +152,25 @@ def _build(
             along=along,
             conditions=places.condition[rows].tolist(),
             yaw=places.yaw[rows],
-            **shares,
+            coverage=coverage,
+            false_accepts=false_accepts,
         )
     except UncalibratedError as error:
         return replace(built, places=built.places.noting(Note(f"not calibrated: {error}")))
     if source == "train" and not len(places.calibration()) and len(chosen) <= MOST_COPIED:
         # The model of drives stays: it allows for changes that no visit so far has shown.
-        given = fresh | (not trained), calibration.drive, absent
-        across = _across_visits(built, places, chosen, rows, seen, *given, **shares)
+        across = _across_visits(
+            built,
+            places,
+            chosen,
+            rows,
+            seen,
+            fresh | (not trained),
+            calibration.drive,
+            absent,
+            coverage,
+            false_accepts,
+        )
         if across is not None:
             calibration = replace(across, landmarks=calibration.landmarks)
     return built.with_calibration(calibration)
