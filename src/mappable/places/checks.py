@@ -56,7 +56,8 @@ def check_images(places: Places, load: Callable[[Places], Pixels], table: Path |
             alike = (changed < FROZEN) | ((changed < ALIKE) & near)
             twins += [str(places.place_id[rows[number + 1]]) for number in np.flatnonzero(alike)]
     notes += warn(
-        f"images look like the image before them; keep one image per step: {_thin(name, max(spacing, JITTER))}", twins
+        f"images look like the image before them; keep one image per step: {_thin(name, max(spacing / 2, JITTER))}",
+        twins,
     )
     return tuple(notes)
 
@@ -107,6 +108,7 @@ def isolated(places: Places) -> list[tuple[int, float]]:
 
 
 def _thin(name: str, spacing: float) -> str:
+    """The command that thins a table to the `spacing`."""
     return f"mappable places mend {name} --spacing {spacing:.2g}"
 
 
@@ -178,7 +180,7 @@ def _stacked(one: Survey, name: str) -> tuple[Note, ...]:
     if shared < STACKED * len(places):
         return ()
     what = f"{shared:,} of {len(places):,} images have the position of another image of their visit"
-    return (Note(f"{what}; keep one image per position: {_thin(name, one.spacing or JITTER)}"),)
+    return (Note(f"{what}; keep one image per position: {_thin(name, one.spacing / 2 or JITTER)}"),)
 
 
 def _stretches(one: Survey) -> list[Ints]:
@@ -192,7 +194,9 @@ def _standing(one: Survey, name: str) -> tuple[Note, ...]:
         f"{one.places.place_id[rows[0]]} to {one.places.place_id[rows[-1]]}: {len(rows):,} images"
         for rows in _stretches(one)
     ]
-    return warn(f"stretches without motion; keep one image of each: {_thin(name, one.spacing or JITTER)}", stretches)
+    return warn(
+        f"stretches without motion; keep one image of each: {_thin(name, one.spacing / 2 or JITTER)}", stretches
+    )
 
 
 def _rough(one: Survey, name: str) -> tuple[Note, ...]:
