@@ -25,14 +25,14 @@ from scipy.special import expit, logit
 
 from mappable.arrays import Ints
 from mappable.features.descriptors import Described, read_descriptors
-from mappable.maps.estimate import LINEAR, PRIOR_DEVIATION, Visit, locate_visit, predict
+from mappable.maps.estimate import LINEAR, PRIOR_DEVIATION, Visit, locate_visit, predict, values_of
 
 STRETCHES = {"whole": (0.0, 1.0), "first half": (0.0, 0.5), "second half": (0.5, 1.0), "middle": (0.3, 0.7)}
 FEWEST = 30  # images of a visit within the stretch
 MOST_TRIALS = 9
 WANTED = 0.92  # share of the choosing trials whose intervals must hold
 DEVIATIONS = (0.02, 0.03, 0.05, 0.07, 0.085, 0.1, 0.125, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
-WEIGHTS = (2.0, 4.0, 8.0)
+WEIGHTS = (2.0, 3.0, 4.0, 8.0)
 
 # Scales on which shares of visits deviate, and back.
 SCALES = {
@@ -92,9 +92,8 @@ def judge(trials: list[Trial], name: str, *prior: Any) -> tuple[float, float, in
     """The share of trials whose interval holds, the mean width, and the number of trials."""
     held, widths = [], []
     for trial in trials:
-        key = name.replace(" ", "_")
-        values, new = np.array([one[key] for one in trial["left_out"]], dtype=float), float(trial["new"][key])
-        values = values[np.isfinite(values)]
+        visits, new = [Visit(**one) for one in trial["left_out"]], float(trial["new"][name.replace(" ", "_")])
+        values = values_of(visits, name, trial["new"]["source"])
         if not len(values) or not np.isfinite(new):
             continue
         _, low, high = predict(values, name, *prior)

@@ -7,8 +7,8 @@
 
 DATA has the folders gardens, racetrack and nordland with their places.csv. For each set, the folder OUT/SET/raw gets a
 table of the known visits, as a user would have it. `mappable start` sees this folder alone. Then the script locates the
-images of another visit in maps of the known images. One map is by the encoder of `start`, one by the off-the-shelf
-encoder. With `--by-hand`, one is by an encoder that was trained with a preset and radii of our studies.
+images of another visit in the map that `start` made, and in a map by the off-the-shelf encoder. With `--by-hand`, also
+in one by an encoder that was trained with a preset and radii of our studies.
 """
 
 import argparse
@@ -28,10 +28,11 @@ import numpy as np
 from mappable.arrays import Bools
 from mappable.features.descriptors import Described
 from mappable.learning.choosing import OFF_THE_SHELF
+from mappable.maps.build import build_map_of, usual_landmarks
 from mappable.maps.encoders import open_encoder
-from mappable.maps.estimate import locate_visit
+from mappable.maps.estimate import judge, seen_before
+from mappable.maps.map import Map
 from mappable.places.files import load_places
-from mappable.places.joining import concatenate
 from mappable.places.readers import read_places
 from mappable.places.table import Places
 
@@ -63,6 +64,7 @@ def of(*names: str) -> Callable[[Places], Bools]:
 
 
 WAYS = ("start", "off the shelf", "by hand")
+HEADS = ("found, %", "in a drive, %", "coverage, %", "confident, %", "confident and right, %", "interval width")
 HAND = ("--preset", "street-laptop", "--set")
 SETS = {
     "walks": Set(
@@ -116,14 +118,16 @@ def run(words: Sequence[str], log: Path) -> dict[str, float]:
     return {"seconds": time.perf_counter() - began, "cpu": cpu}
 
 
-def measured(encoder: Path, known: Places, new: Places, radius: float) -> dict[str, Any] | None:
-    """What a map of the known images does on the other visit; None if too few of its images are on the map."""
+def measured(encoder: Path, known: Places, new: Places, radius: float, folder: Path | None = None) -> dict[str, Any]:
+    """What the map in a folder does on the other visit; without a folder, a map of the known images."""
     loaded = open_encoder(str(encoder), "auto")
-    both = concatenate([known, new])
-    described = Described(both, loaded.embed(both), loaded.fingerprint, loaded.about)
-    rows = np.arange(len(both))
-    found = locate_visit(described, rows[: len(known)], rows[len(known) :], radius)
-    return None if found is None else asdict(found)
+    new = new[seen_before(known, new, radius)]
+    if folder is not None:
+        built = Map.open(folder)
+    else:
+        described = Described(known, loaded.embed(known), loaded.fingerprint, loaded.about)
+        built = build_map_of(described, landmarks=usual_landmarks(loaded.about, known))
+    return asdict(judge(built, new, loaded.embed(new), radius))
 
 
 def start(name: str, given: argparse.Namespace) -> dict[str, Any]:
@@ -141,7 +145,7 @@ def start(name: str, given: argparse.Namespace) -> dict[str, Any]:
         result["estimate"] = json.loads((out / "map/estimate.json").read_text())
         result["chosen"] = json.loads((out / "map/model/auto.json").read_text())["chosen"]
         result["radius"] = open_encoder(str(model), "cpu").about.positive_radius or 1.0
-        result["start"] = measured(model, known, new, result["radius"])
+        result["start"] = measured(model, known, new, result["radius"], out / "map/map")
         file.write_text(json.dumps(result, indent=1))
     if "off the shelf" not in result:
         same, shelf = result["chosen"]["kept"] == OFF_THE_SHELF, model / OFF_THE_SHELF
@@ -158,7 +162,7 @@ def start(name: str, given: argparse.Namespace) -> dict[str, Any]:
 
 def table(results: Sequence[dict[str, Any]]) -> None:
     heads = ["set", "images", "minutes", "kept", "expected found, %"]
-    heads += [f"{what}: {value}" for what in WAYS for value in ("found, %", "in a drive, %", "coverage, %")]
+    heads += [f"{what}: {value}" for what in WAYS for value in HEADS]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     for one in results:
         expected = next((e for e in (one["estimate"] or {}).get("expected", ()) if e["name"] == "found"), None)
@@ -166,8 +170,9 @@ def table(results: Sequence[dict[str, Any]]) -> None:
         cells.append("" if expected is None else f"{100 * expected['low']:.0f} to {100 * expected['high']:.0f}")
         for what in WAYS:
             found = one.get(what)
-            keys = ("found", "found_in_a_drive", "coverage")
-            cells += ["" if found is None else f"{100 * found[key]:.1f}" for key in keys]
+            shares = ("found", "found_in_a_drive", "coverage", "confident", "right")
+            cells += ["" if found is None else f"{100 * found[key]:.1f}" for key in shares]
+            cells.append("" if found is None else f"{found['width']:.1f}")
         print("| " + " | ".join(cells) + " |")
 
 

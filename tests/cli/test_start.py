@@ -99,6 +99,23 @@ def test_a_mended_table_is_kept_and_a_new_visit_is_added(
     assert len(load_places(out / "places")) == len(table) - 1
 
 
+@pytest.mark.medium
+def test_a_run_that_was_killed_while_it_replaced_a_model_continues(
+    walls: Path, small: None, mappable: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, out = shutil.copytree(walls, tmp_path / "mine"), tmp_path / "out"
+    table = rows(home)
+    write(home, "\n".join([table[0], *(row for row in table[1:] if not row.startswith("rain"))]))
+    assert mappable("start", home, out, "--no-serve").exit_code == 0
+    write(home, "\n".join(table))
+    with monkeypatch.context() as killed:
+        killed.setattr("mappable.cli.train.run_plan", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert mappable("start", home, out, "--no-serve").exit_code != 0
+    again = mappable("start", home, out, "--no-serve")
+    assert again.exit_code == 0, again.output
+    assert "rain" in set(Map.open(out / "map").places.sequence)
+
+
 def write(folder: Path, text: str) -> Path:
     (folder / "places.csv").write_text(text)
     return folder
@@ -117,7 +134,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     "nothing there": (lambda home: home / "nowhere", ["nowhere", "no such file or folder"]),
     "images without positions": (
         lambda home: (home / "places.csv").unlink() or home,
-        ["no reader fits", "columns path, x and y"],
+        ["no reader fits", "no GPS", "columns path, x and y"],
     ),
     "a number that is none": (
         lambda home: write(home, "\n".join(rows(home)).replace("sun/00030.png,3.00,", "sun/00030.png,three,")),

@@ -96,6 +96,14 @@ def test_without_a_split_one_visit_calibrates_with_the_landmarks_of_the_others(t
     assert held > 0.87
     assert np.mean([one.confident for one in found]) > 0.8
     assert np.median([one.high - one.low for one in found]) < 15  # the route is 400 m long
+    noise = np.random.default_rng(8).normal(size=town.drive[1].shape) / np.sqrt(town.drive[1].shape[1])
+    unlike = (town.drive[1] + noise).astype(np.float32)  # another visit may change more than those of the map did
+    unlike /= np.linalg.norm(unlike, axis=1, keepdims=True)
+    by_drives = Locator(built.with_calibration(replace(built.calibration, source="train")))
+    both = (each.locate(unlike, encoder=town.encoder) for each in (locator, by_drives))
+    doubtful = [(one, other) for one, other in zip(*both, strict=True) if not one.confident]
+    assert doubtful
+    assert all(one.coordinates == other.coordinates for one, other in doubtful)
 
 
 @pytest.mark.medium

@@ -57,7 +57,7 @@ def test_each_visit_is_left_out_and_the_advice_follows_from_what_was_found() -> 
     assert [one.name for one in found.visits] == ["visit0", "visit1", "visit2"]
     assert all(one.found > 0.9 for one in found.visits)
     assert {one.name for one in found.expected} == set(PRIOR_DEVIATION)
-    assert expected(found.visits) == found.expected
+    assert expected(found.visits, found.source) == found.expected
     seen = survey(described.places)
     advice = advise(found, seen, why_not="there is no time", warnings=2)
     assert len(advice) == 3
@@ -71,10 +71,19 @@ def test_each_visit_is_left_out_and_the_advice_follows_from_what_was_found() -> 
     assert "second time" in advise(None, one_visit, why_not="", warnings=0)[0]
 
 
+def test_the_coverage_of_maps_of_one_visit_says_nothing_about_a_map_that_another_visit_calibrated() -> None:
+    of_one = estimate(walls(2), 10.0)
+    assert {one.source for one in of_one.visits} == {"train"}
+    for source, low in (("train", 0.85), ("visits", 0.75)):
+        coverage = next(one for one in expected(of_one.visits, source) if one.name == "coverage")
+        assert coverage.value == (0.9 if source == "visits" else pytest.approx(1.0, abs=0.03))
+        assert coverage.low < low + 0.05
+
+
 def test_only_the_rows_asked_for_are_queries() -> None:
     found = estimate(walls(2), 10.0, np.arange(20, 40))
     assert [(one.name, one.queries) for one in found.visits] == [("visit0", 20)]
-    fields = {"radius": 10.0, "unit": "m", "visits": [], "expected": []}
+    fields = {"radius": 10.0, "unit": "m", "visits": [], "expected": [], "source": "train"}
     assert Estimate.from_json(fields).radius == 10.0
 
 

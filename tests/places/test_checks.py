@@ -102,7 +102,7 @@ def test_a_standing_camera_is_reported_and_thinned_but_a_turning_one_is_not() ->
     x = visits().x.copy()
     x[20:40] = x[20]
     assert "1 stretches without motion" in texts(visits(x=x))
-    assert "mappable places mend 'my places' --spacing 2" in texts(visits(x=x))
+    assert "mappable places mend 'my places' --spacing 1" in texts(visits(x=x))
     assert len(mend(visits(x=x), spacing=2.0)) == 101
     assert standing_rows(visits(x=x, yaw=np.arange(120) * 0.1)) == []
 
@@ -110,6 +110,7 @@ def test_a_standing_camera_is_reported_and_thinned_but_a_turning_one_is_not() ->
 def test_several_images_per_position_are_reported() -> None:
     x = np.tile(np.repeat(np.arange(30) * 4.0, 2), 2)
     assert "60 of 120 images have the position of another image" in texts(visits(x=x))
+    assert "96 of 120 images have the position of another image" in texts(visits(x=np.repeat(np.arange(24) * 10.0, 5)))
     assert check(mend(visits(x=x), spacing=4.0)) == ()
 
 

@@ -115,6 +115,10 @@ def print_estimate(found: "Estimate") -> None:
         for one in found.visits
     ]
     print_table(("left-out visit", *headings), rows, numbers=headings)
+    if found.source != "train" and all(one.source == "train" for one in found.visits):
+        typer.echo(
+            "the map of all visits is calibrated on another visit: it is confident of more images than these maps"
+        )
     typer.echo(f"on another visit like these, expect (with a probability of {100 * PROBABILITY:.0f} % each):")
     for one in found.expected:
         if one.name == "median error":

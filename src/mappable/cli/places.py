@@ -14,6 +14,7 @@ from mappable.cli.common import AsJson, OverwriteFiles, Table, check_outputs, pr
 from mappable.cli.output import print_summary
 from mappable.errors import BadInputError
 from mappable.places.files import TABLE, load_places, save_places
+from mappable.places.notes import Note
 from mappable.places.picture import draw_map
 from mappable.places.roles import split_of
 from mappable.places.table import Places
@@ -66,14 +67,8 @@ def check(table: Table, as_json: AsJson = False) -> None:
 
     `mappable places show` prints the same warnings, except those about images.
     """
-    from mappable.places.checks import check as check_positions
-    from mappable.places.checks import check_images
-
     places = load_places(table)
-    images = check_images(places, partial(_small_pixels, table), table) if len(places) else ()
-    notes = [*(note for note in places.notes if note.warning), *check_positions(places, table)]
-    known = {note.text for note in notes}  # `convert` stores its findings about images
-    notes += [note for note in images if note.text not in known]
+    notes = find_warnings(places, table)
     if as_json:
         print_json([note.to_json() for note in notes])
         return
@@ -165,6 +160,17 @@ def split(
     for one, count in counts.items():
         plural = "s" * (count["sequences"] != 1)
         typer.echo(f"{one}: {count['sequences']:,} sequence{plural}, {count['places']:,} places")
+
+
+def find_warnings(places: Places, table: Path) -> list[Note]:
+    """All warnings about the table of places and their images."""
+    from mappable.places.checks import check as check_positions
+    from mappable.places.checks import check_images
+
+    images = check_images(places, partial(_small_pixels, table), table) if len(places) else ()
+    notes = [*(note for note in places.notes if note.warning), *check_positions(places, table)]
+    known = {note.text for note in notes}  # `convert` stores its findings about images
+    return [*notes, *(note for note in images if note.text not in known)]
 
 
 def _small_pixels(table: Path, places: Places) -> Pixels:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PLACES, MODEL, DESCRIPTORS, MAP, ESTIMATE = "places", "model", "descriptors", "map", "estimate.json"
 READ, USED = "read.txt", "used.txt"  # say which images and positions were read, and which the model is for
+UNFINISHED = "unfinished "  # begins USED until the map is made
 WARNINGS_SHOWN = 5
 
 
@@ -62,6 +63,8 @@ def start(
     name, remark = _reader(images, reader)
     given = _typed(name, given)
     out = Path(f"{images.resolve().stem}-map") if out is None else out
+    if out.is_file() or out.resolve() == images.resolve():
+        raise BadInputError(f"{out}: not a folder of its own; give another folder OUT for everything that is made")
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         places, result = _make(images, out, name, given, remark, minutes=minutes, device=device, overwrite=overwrite)
     if as_json:
@@ -89,10 +92,11 @@ def _make(
     from mappable.cli.estimate import describe_places, estimate_of, print_estimate
     from mappable.cli.map_build import save_map
     from mappable.cli.output import print_chosen, print_plan
+    from mappable.cli.places import find_warnings
     from mappable.cli.train import plan_of, run_plan, stoppable
     from mappable.learning.auto import choose_size
+    from mappable.learning.folder import OtherRunError
     from mappable.maps.advice import advise
-    from mappable.places.checks import check
     from mappable.places.conversion import convert
     from mappable.places.files import TABLE, load_places
     from mappable.places.readers import read_places
@@ -106,34 +110,41 @@ def _make(
     converting = f"convert {reader} {_quoted(images)} {_quoted(table)} --on-bad-image drop --size {size[0]}x{size[1]}"
     _step(1, "Convert the images", f"{converting} {extra}")
     typer.echo(remark)
-    if not overwrite and (table / TABLE).is_file() and _same(read, out / READ):
+    if not overwrite and (table / TABLE).is_file() and _text(out / READ) == _identity(read):
         places = load_places(table)  # the user may have mended it
     else:
         places = convert(reader, images, table, options=given, size=size, on_bad="drop", overwrite=overwrite)
-        _remember(read, out / READ)
+        _remember(_identity(read), out / READ)
     count = len(places.sequences())
     typer.echo(f"{len(places):,} images on {count:,} visit{'s' * (count != 1)}")
 
     _step(2, "Check the images", f"places check {_quoted(table)}")
-    warnings = [note for note in places.notes + check(places, table) if note.warning]
+    warnings = find_warnings(places, table)
     for note in warnings[:WARNINGS_SHOWN]:
         typer.echo("\n".join([f"warning: {note}", *note.lines(3)[1:]]))
     if not warnings:
         typer.echo("nothing to mend")
 
     _step(3, "Choose and train the encoder", f"train {_quoted(table)} {_quoted(model)} --minutes {minutes:g}")
-    overwrite = overwrite or not _same(places, out / USED)
-    _remember(places, out / USED)
+    known, before = _identity(places), _text(out / USED)
+    unfinished, finished = before == UNFINISHED + known, before == known and not overwrite
+    overwrite = overwrite or (bool(before) and not unfinished and not finished)  # the model is for other images
+    _remember(UNFINISHED + known, out / USED)
     plan = plan_of(table, model, [], minutes=minutes, device=device, overwrite=overwrite, places=places)
     print_plan(plan)
     with stoppable():
-        chosen = run_plan(table, places, plan, model, device=device, overwrite=overwrite)
+        try:
+            chosen = run_plan(table, places, plan, model, device=device, overwrite=overwrite)
+        except OtherRunError:
+            if not unfinished:
+                raise
+            chosen = run_plan(table, places, plan, model, device=device, overwrite=True)  # killed while replacing it
     print_chosen(chosen, model)
 
     _step(4, "Describe all images", f"embed {_quoted(model)} {_quoted(table)} {_quoted(out / DESCRIPTORS)}")
     described = describe_places(model, table, out / DESCRIPTORS, places, device)
     _step(5, "Build the map", f"map build {_quoted(table)} {_quoted(folder)} --encoder {_quoted(model)}")
-    anew = save_map(described, folder, model, overwrite=overwrite)
+    anew = save_map(described, folder, model, overwrite=not finished)
     _step(6, "Estimate what it will do", f"map estimate {_quoted(table)} --encoder {_quoted(model)}")
     found = None if anew else _read_estimate(out / ESTIMATE)
     try:
@@ -148,20 +159,21 @@ def _make(
     estimate = None if found is None else asdict(found)
     text = json.dumps(estimate, indent=2).encode()
     write_atomically(out / ESTIMATE, lambda stream: stream.write(text))
+    _remember(known, out / USED)
     typer.echo(f"\nmade in {(time.perf_counter() - began) / 60:.1f} minutes: {folder}")
     return places, {"map": str(folder), "encoder": asdict(chosen), "estimate": estimate, "advice": advice}
 
 
-def _same(places: "Places", record: Path) -> bool:
-    """True if an earlier run remembered these images and positions in the file `record`."""
+def _text(record: Path) -> str:
+    """What an earlier run remembered in the file `record`; "" if nothing."""
     try:
-        return record.read_text("utf-8") == _identity(places)
+        return record.read_text("utf-8")
     except (OSError, ValueError):
-        return False
+        return ""
 
 
-def _remember(places: "Places", record: Path) -> None:
-    write_atomically(record, lambda stream: stream.write(_identity(places).encode()))
+def _remember(text: str, record: Path) -> None:
+    write_atomically(record, lambda stream: stream.write(text.encode()))
 
 
 def _identity(places: "Places") -> str:

@@ -165,7 +165,7 @@ def _train_automatically(
 def plan_of(
     folder: Path, out: Path, given: list[str], *, minutes: float | None, device: str, overwrite: bool, places: "Places"
 ) -> "Plan":
-    """What `auto` chooses; a run that continues keeps its number of steps."""
+    """What `auto` chooses. A run that continues uses the speed that it measured first, so it does as many steps."""
     from mappable.features.devices import find_device
     from mappable.learning.auto import plan
     from mappable.learning.choosing import read_record
@@ -174,10 +174,9 @@ def plan_of(
     changes = {name: one.value for name, one in read_overrides(given).items()}
     before = None if overwrite else read_record(out)
     gpu = find_device(device).type == "cuda"
-    speed = None
-    if before is not None and before.get("iterations"):
-        changes.setdefault("iterations", before["iterations"])
-    elif minutes is not None and changes.get("iterations") is None:
+    known = (before or {}).get("speed")
+    speed = float(known) if isinstance(known, (int, float)) else None
+    if speed is None and minutes is not None and changes.get("iterations") is None:
         planned = plan(places, gpu=gpu, changes=changes)
         speed = _speed(places, planned.settings, device) if planned.trained else None
     return plan(places, gpu=gpu, minutes=minutes, speed=speed, changes=changes)

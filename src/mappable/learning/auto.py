@@ -46,7 +46,7 @@ class Plan:
     """What `auto` chose. `off_the_shelf` and `trained` are settings; `trained` is None if training cannot help.
 
     `why_not` then says why, and what would help. `held_out` are rows of the table that do not train and judge both
-    encoders; it is empty if nothing is trained.
+    encoders; it is empty if nothing is trained. `speed` is the measured one, if the number of steps depends on it.
     """
 
     off_the_shelf: Settings
@@ -54,6 +54,7 @@ class Plan:
     held_out: Ints
     reasons: tuple[Reason, ...]
     why_not: str = ""
+    speed: float | None = None
 
     @property
     def settings(self) -> Settings:
@@ -118,7 +119,7 @@ def plan(
         reasons.append(
             Reason("dimensions", dimensions, f"{len(rows):,} images give at most {len(rows) - 1:,} components")
         )
-        return Plan(off_the_shelf, None, np.empty(0, dtype=np.int64), _with_given(reasons, changes), cannot)
+        return Plan(off_the_shelf, None, np.empty(0, dtype=np.int64), _with_given(reasons, changes), cannot, speed)
     if base["trainable"] == "all":
         reasons.append(Reason("light", value_text(base.get("light", 0)), "the light changes between visits"))
     reasons.append(Reason("trainable", base["trainable"], TRAINABLE[base["trainable"]]))
@@ -126,7 +127,7 @@ def plan(
     trained = load_settings(overrides=chosen | dict(changes))
     if len(places.calibration()):
         held_out = np.empty(0, dtype=np.int64)  # the calibration images judge
-    return Plan(off_the_shelf, trained, held_out, _with_given(reasons, changes))
+    return Plan(off_the_shelf, trained, held_out, _with_given(reasons, changes), speed=speed)
 
 
 def training_places(places: Places, held_out: Ints, settings: Settings) -> Places:

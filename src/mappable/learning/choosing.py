@@ -95,7 +95,7 @@ def held_out(out: Path) -> list[str] | None:
 def write_record(out: Path, places: Places, plan: Plan, chosen: Chosen | None = None) -> None:
     """Write what was planned, and what was chosen, if it is known."""
     record = {
-        "iterations": plan.settings.iterations,
+        "speed": plan.speed,
         "reasons": [asdict(one) for one in plan.reasons],
         "why_not": plan.why_not,
         "held_out": places.place_id[plan.held_out].tolist(),

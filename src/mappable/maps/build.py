@@ -16,6 +16,7 @@ from mappable.maps.between import spacing_of
 from mappable.maps.calibrate import ENOUGH_FOR_INTERVALS, FEWEST, calibrate, calibrating
 from mappable.maps.calibrate_drive import OneVisit
 from mappable.maps.calibration import Calibration, Source
+from mappable.maps.drive_model import DriveModel
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.landmarks import greedy_landmarks, sequential_landmarks
 from mappable.maps.map import Map, Storage
@@ -139,7 +140,6 @@ def _build(
     rows, source = _calibrating(places, references, chosen, trained)
     fresh = ~np.isin(places.sequence, list(trained)) if unseen is None else np.isin(places.place_id, list(unseen))
     seen, absent = describe(rows), None if elsewhere is None else elsewhere()
-    shares = {"coverage": coverage, "false_accepts": false_accepts}
     visit, along = visits(places, rows, chosen)
     try:
         calibration = calibrate(
@@ -152,15 +152,27 @@ def _build(
             along=along,
             conditions=places.condition[rows].tolist(),
             yaw=places.yaw[rows],
-            **shares,
+            coverage=coverage,
+            false_accepts=false_accepts,
         )
     except UncalibratedError as error:
         return replace(built, places=built.places.noting(Note(f"not calibrated: {error}")))
     if source == "train" and not len(places.calibration()) and len(chosen) <= MOST_COPIED:
-        across = _across_visits(built, places, chosen, rows, seen, fresh | (not trained), absent, **shares)
         # The model of drives stays: it allows for changes that no visit so far has shown.
+        across = _across_visits(
+            built,
+            places,
+            chosen,
+            rows,
+            seen,
+            fresh | (not trained),
+            calibration.drive,
+            absent,
+            coverage,
+            false_accepts,
+        )
         if across is not None:
-            calibration = replace(across, drive=calibration.drive, landmarks=calibration.landmarks)
+            calibration = replace(across, landmarks=calibration.landmarks)
     return built.with_calibration(calibration)
 
 
@@ -171,6 +183,7 @@ def _across_visits(
     rows: Ints,
     seen: Floats32,
     fresh: Bools,
+    drive: DriveModel,
     elsewhere: Floats32 | None,
     coverage: float,
     false_accepts: float,
@@ -179,6 +192,7 @@ def _across_visits(
 
     Another visit may differ as much from the map as the most different one so far. So the visit calibrates that these
     landmarks find worst. `seen` are the descriptors of the `rows`, and `chosen` the rows of the landmarks.
+    The model of drives is given.
     """
     names, counts = np.unique(places.sequence[rows], return_counts=True)
     worst, found = np.inf, None
@@ -208,7 +222,7 @@ def _across_visits(
             places.positions[images],
             source="visits",
             elsewhere=elsewhere,
-            along=visits(places, images, chosen[others])[1],
+            drive=drive,
             conditions=places.condition[images].tolist(),
             yaw=places.yaw[images],
             coverage=coverage,

@@ -15,6 +15,7 @@ from mappable.maps.calibrate_drive import OneVisit, fit_drive
 from mappable.maps.calibration import SURE_LOG_ODDS, Calibration, Look, Source, between_of, look, neighbors_of
 from mappable.maps.conformal import in_folds
 from mappable.maps.deviations import fit_deviations
+from mappable.maps.drive_model import DriveModel
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.evidence import gather_evidence
 from mappable.maps.headings import angle_errors, headings_at
@@ -66,6 +67,7 @@ def calibrate(
     along: Floats | None = None,
     conditions: Sequence[str] | None = None,
     yaw: Floats | None = None,
+    drive: DriveModel | None = None,
 ) -> Calibration:
     """Measure what feature distances mean in metres, on images (n, D) at known positions (n, k) in the order taken.
 
@@ -82,7 +84,8 @@ def calibrate(
 
     `along` (m,) is the path length at which landmarks were taken along their visits. It shows how feature distances
     grow along a visit. With several `conditions` (n,), each condition is left out in turn. Intervals then allow for a
-    condition that calibration did not see. `yaw` (n,) are the headings of the images, in radians.
+    condition that calibration did not see. `yaw` (n,) are the headings of the images, in radians. `drive` is the model
+    of drives (default: fitted to the images).
     """
     _check(landmarks, descriptors, positions, coverage, false_accepts, elsewhere)
     at = landmarks.places.positions
@@ -132,7 +135,8 @@ def calibrate(
         retrieved=retrieved,
         pairs=pairs,
         pairs_valid=pairs_valid,
-        drive=fit_drive(
+        drive=drive
+        or fit_drive(
             landmarks,
             descriptors,
             positions,

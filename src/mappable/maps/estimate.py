@@ -9,13 +9,16 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.special import stdtrit
 
-from mappable.arrays import Floats, Ints, evenly
+from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.features.descriptors import Described
 from mappable.maps.build import build_map_of, usual_landmarks
+from mappable.maps.calibration import Source
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
+from mappable.maps.map import Map
 from mappable.maps.sequence import locate_sequence
+from mappable.places.table import Places
 from mappable.progress import track
 
 MOST_VISITS = 6  # visits that are left out in turn; of more visits, evenly chosen ones
@@ -27,6 +30,7 @@ PRIOR_DEVIATION = {"found": 0.15, "found in a drive": 0.07, "median error": 0.5,
 PRIOR_VISITS = 3.0
 SHARES = ("found", "found in a drive", "coverage")
 SMALLEST_ERROR = 1e-3
+STATED = 0.9  # coverage that a map states for its intervals, by default
 Scale = tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]  # on which visits deviate, and back
 LINEAR: Scale = (lambda x: x, lambda y: np.clip(y, 0.0, 1.0))
 LOG: Scale = (lambda x: np.log(np.maximum(x, SMALLEST_ERROR)), np.exp)
@@ -34,7 +38,7 @@ LOG: Scale = (lambda x: np.log(np.maximum(x, SMALLEST_ERROR)), np.exp)
 
 @dataclass(frozen=True)
 class Visit:
-    """What a map of the other visits did on this one: shares from 0 to 1, and the median error in the unit."""
+    """What a map of the other visits did on this one: shares from 0 to 1, and lengths in the unit of the frame."""
 
     name: str
     queries: int
@@ -44,6 +48,8 @@ class Visit:
     confident: float  # share of single images
     right: float  # share of confident images that are within the radius
     coverage: float  # share of intervals that contain the true distance
+    width: float  # median of intervals
+    source: Source  # what calibrated the map of the other visits
 
 
 @dataclass(frozen=True)
@@ -58,18 +64,23 @@ class Expected:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What to expect of a map on another visit, and what the left-out visits gave."""
+    """What to expect of a map on another visit, and what the left-out visits gave.
+
+    `source` says what calibrated the map of all visits.
+    """
 
     radius: float
     unit: str
     visits: tuple[Visit, ...]
     expected: tuple[Expected, ...]
+    source: Source
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Estimate":
         """The inverse of `dataclasses.asdict`."""
         visits = tuple(Visit(**one) for one in fields["visits"])
-        return cls(fields["radius"], fields["unit"], visits, tuple(Expected(**one) for one in fields["expected"]))
+        values = tuple(Expected(**one) for one in fields["expected"])
+        return cls(fields["radius"], fields["unit"], visits, values, fields["source"])
 
 
 def estimate(described: Described, radius: float, asked: Ints | None = None, encoder: str | None = None) -> Estimate:
@@ -84,16 +95,19 @@ def estimate(described: Described, radius: float, asked: Ints | None = None, enc
     names = [name for name, rows in visits.items() if allowed[rows].any()]
     results = []
     chosen = [names[number] for number in evenly(len(names), MOST_VISITS)] if names else []
+    unseen = None if asked is None else places.place_id[asked].tolist()
     for name in track(chosen, "locating each visit in a map of the others", len(chosen)):
         rows = visits[name]
         others = np.setdiff1d(np.arange(len(places)), rows)
-        unseen = None if asked is None else places.place_id[asked].tolist()
         given = radius, encoder, unseen
         one = None if not len(others) else locate_visit(described, others, rows[allowed[rows]], *given)
         results += [] if one is None else [one]
     if len(visits) < 2 or not results:
         raise BadInputError("an estimate needs two visits of the same places; visit the route again")
-    return Estimate(radius, places.unit, tuple(results), expected(results))
+    count = usual_landmarks(described.about, places)
+    calibration = build_map_of(described, encoder, landmarks=count, unseen=unseen).calibration
+    source: Source = "train" if calibration is None else calibration.source
+    return Estimate(radius, places.unit, tuple(results), expected(results, source), source)
 
 
 def locate_visit(
@@ -109,17 +123,24 @@ def locate_visit(
     `unseen` are the ids of images that a trained encoder did not train on.
     """
     places = described.places
-    near = KDTree(places.positions[known]).query(places.positions[asked])[0] <= radius
-    asked = asked[near]
+    part = replace(described, places=places[known].replace(split="", role=""), descriptors=described.descriptors[known])
+    asked = asked[seen_before(places[known], places[asked], radius)]
     if len(asked) < FEWEST_QUERIES:
         return None
-    part = replace(described, places=places[known].replace(split="", role=""), descriptors=described.descriptors[known])
     count = usual_landmarks(described.about, part.places)
     built = build_map_of(part, encoder, landmarks=count, unseen=unseen)
-    if built.calibration is None:
-        return None
-    locator, seen = Locator(built), described.descriptors[asked]
-    truth = places.positions[asked]
+    return None if built.calibration is None else judge(built, places[asked], described.descriptors[asked], radius)
+
+
+def seen_before(known: Places, asked: Places, radius: float) -> Bools:
+    """True for each place asked that is within `radius` of a known one."""
+    near: Bools = KDTree(known.positions).query(asked.positions)[0] <= radius
+    return near
+
+
+def judge(built: Map, places: Places, seen: Floats32, radius: float) -> Visit:
+    """What a calibrated map does on the `places` of one visit, from their descriptors `seen` (n, dim)."""
+    locator, truth = Locator(built), places.positions
     single = locator.locate(seen, encoder=built.encoder)
     drive = locate_sequence(locator, seen, encoder=built.encoder)
     number = {name: row for row, name in enumerate(built.places.place_id)}
@@ -129,26 +150,41 @@ def locate_visit(
     stated, sure = np.isfinite(low), np.array([one.confident for one in single])
     held = (low <= landmark) & (landmark <= high)
     return Visit(
-        name=str(places.sequence[asked[0]]),
-        queries=len(asked),
+        name=str(places.sequence[0]),
+        queries=len(places),
         found=float((off <= radius).mean()),
         found_in_a_drive=float((_errors(drive, truth) <= radius).mean()),
         median_error=float(np.median(off)),
         confident=float(sure.mean()),
         right=float((off[sure] <= radius).mean()) if sure.any() else math.nan,
         coverage=float(held[stated].mean()) if stated.any() else math.nan,
+        width=float(np.median((high - low)[stated])) if stated.any() else math.nan,
+        source=locator.calibration.source,
     )
 
 
-def expected(visits: Sequence[Visit]) -> tuple[Expected, ...]:
-    """The values to expect on another visit, with intervals, from those of some visits."""
-    found = []
-    for name in PRIOR_DEVIATION:
-        values = np.array([getattr(one, name.replace(" ", "_")) for one in visits])
-        values = values[np.isfinite(values)]
-        if len(values):
-            found.append(Expected(name, *predict(values, name)))
-    return tuple(found)
+def expected(visits: Sequence[Visit], source: Source) -> tuple[Expected, ...]:
+    """The values to expect on another visit, with intervals, from those of some visits.
+
+    `source` says what calibrated the map of all visits.
+    """
+    each = {name: values_of(visits, name, source) for name in PRIOR_DEVIATION}
+    return tuple(Expected(name, *predict(values, name)) for name, values in each.items() if len(values))
+
+
+def values_of(visits: Sequence[Visit], name: str, source: Source) -> Floats:
+    """What the left-out visits say about the value `name` of a map that `source` calibrated.
+
+    A map of one visit has far wider intervals than a map that calibrated on another visit. So the coverage of the one
+    says nothing about the other. Without a visit of the same kind, the coverage that maps state counts as one visit.
+    """
+    if name == "coverage":
+        visits = [one for one in visits if (one.source == "train") == (source == "train")]
+        if not visits:
+            return np.array([STATED])
+    values = np.array([getattr(one, name.replace(" ", "_")) for one in visits])
+    kept: Floats = values[np.isfinite(values)]
+    return kept
 
 
 def predict(

@@ -71,7 +71,9 @@ class Locator:
         numbers). `candidates` is the number of landmarks to list per image.
 
         If calibration saw other visits than the one of the landmarks, its errors there set the intervals. Otherwise
-        the model of drives sets them. The same model sets them for images unlike all images of calibration.
+        the model of drives sets them. The same model sets them for images unlike all images of calibration. If a visit
+        of the map calibrated it, the same model locates all images that are not confident: another visit may change
+        more than the visits of the map did.
         """
         if self.map.calibration is None:
             rows, squared = self.map.nearest(descriptors, max(1, candidates), encoder=encoder)
@@ -81,13 +83,13 @@ class Locator:
             return self._believed(descriptors, coverage, images, candidates)
         rows, squared = self.nearest(descriptors, encoder, candidates)
         found = self.judge(rows, squared, self.look(rows, squared), coverage, images=images, candidates=candidates)
-        unknown = [row for row, one in enumerate(found) if one.low is None]
+        visits = self.calibration.source == "visits"
+        unknown = [row for row, one in enumerate(found) if one.low is None or (visits and not one.confident)]
         if unknown:
             names = [found[row].image for row in unknown]
-            for row, one in zip(
-                unknown, self._believed(descriptors[unknown], coverage, names, candidates), strict=True
-            ):
-                if one.low is not None:
+            others = self._believed(descriptors[unknown], coverage, names, candidates)
+            for row, one in zip(unknown, others, strict=True):
+                if visits or one.low is not None:
                     found[row] = replace(one, confident=False, reason=found[row].reason)
         return found
 

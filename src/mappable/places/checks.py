@@ -57,7 +57,8 @@ def check_images(places: Places, load: Callable[[Places], Pixels], table: Path |
             alike = (changed < FROZEN) | ((changed < ALIKE) & near)
             twins += [str(places.place_id[rows[number + 1]]) for number in np.flatnonzero(alike)]
     notes += warn(
-        f"images look like the image before them; keep one image per step: {_thin(name, max(spacing, JITTER))}", twins
+        f"images look like the image before them; keep one image per step: {_thin(name, max(spacing / 2, JITTER))}",
+        twins,
     )
     return tuple(notes)
 
@@ -108,6 +109,7 @@ def isolated(places: Places) -> list[tuple[int, float]]:
 
 
 def _thin(name: str, spacing: float) -> str:
+    """The command that thins a table to the `spacing`."""
     return f"mappable places mend {name} --spacing {spacing:.2g}"
 
 
@@ -171,7 +173,7 @@ def _apart(one: Survey, name: str) -> tuple[Note, ...]:
 
 def _stacked(one: Survey, name: str) -> tuple[Note, ...]:
     """Several images at one position, such as by a GPS slower than the camera; without motionless stretches."""
-    places, standing = one.places, {int(row) for rows in standing_rows(one.places) for row in rows}
+    places, standing = one.places, {int(row) for rows in _stretches(one) for row in rows}
     shared = 0
     for rows in one.visits.values():
         moving = rows[[int(row) not in standing for row in rows]]
@@ -179,15 +181,23 @@ def _stacked(one: Survey, name: str) -> tuple[Note, ...]:
     if shared < STACKED * len(places):
         return ()
     what = f"{shared:,} of {len(places):,} images have the position of another image of their visit"
-    return (Note(f"{what}; keep one image per position: {_thin(name, one.spacing or JITTER)}"),)
+    return (Note(f"{what}; keep one image per position: {_thin(name, one.spacing / 2 or JITTER)}"),)
+
+
+def _stretches(one: Survey) -> list[Ints]:
+    """The rows of each motionless stretch; none if most images stand, because then the positions are slow."""
+    found = standing_rows(one.places)
+    return [] if sum(map(len, found)) > len(one.places) / 2 else found
 
 
 def _standing(one: Survey, name: str) -> tuple[Note, ...]:
     stretches = [
         f"{one.places.place_id[rows[0]]} to {one.places.place_id[rows[-1]]}: {len(rows):,} images"
-        for rows in standing_rows(one.places)
+        for rows in _stretches(one)
     ]
-    return warn(f"stretches without motion; keep one image of each: {_thin(name, one.spacing or JITTER)}", stretches)
+    return warn(
+        f"stretches without motion; keep one image of each: {_thin(name, one.spacing / 2 or JITTER)}", stretches
+    )
 
 
 def _rough(one: Survey, name: str) -> tuple[Note, ...]:

@@ -54,10 +54,23 @@ def propose(root: Path) -> list[Proposal]:
         raise BadInputError(f"{root}: no such file or folder")
     found = list(_proposals(root.parent if root.is_file() else root, root))
     if not found:
-        raise BadInputError(
-            f"{root}: no reader fits; list your images in a table with the columns path, x and y (reader 'manifest')"
-        )
+        raise BadInputError(f"{root}: {_missing(root)}")
     return found
+
+
+def _missing(root: Path) -> str:
+    """Why no reader fits, and what to do."""
+    table = "list your images in a table with the columns path, x and y (reader 'manifest')"
+    if root.is_file():
+        return f"no reader fits this file; give a video, a table or the folder of your images, or {table}"
+    other = next((file.name for file in _files(root) if file.suffix.lower() in (".csv", ".parquet")), None)
+    if other is not None:
+        return f"no reader fits: the table {other} has other columns; {table}"
+    image = next(_images(root), None)
+    if image is None:
+        return f"no reader fits: no images and no video are in it or its subfolders; give another folder, or {table}"
+    where = image.relative_to(root)
+    return f"no reader fits: there is no table of positions, and {where} has no GPS in its EXIF data; {table}"
 
 
 def _proposals(folder: Path, root: Path) -> Iterator[Proposal]:

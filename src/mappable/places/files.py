@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -54,10 +55,12 @@ def load_places(file: Path | str, *, rows: int | None = None) -> Places:
     With `rows`, raise, before reading, if a Parquet file has another number of rows.
     """
     file = Path(file)
+    convert = ""
     if file.is_dir():
+        convert = f"; convert the images first: mappable convert auto {shlex.quote(str(file))}"
         file = file / TABLE
     if not file.is_file():
-        raise BadInputError(f"{file}: no such table of places")
+        raise BadInputError(f"{file}: no such table of places{convert}")
     try:
         with FORMAT.reading(file):
             columns, about = _read_parquet(file, rows) if file.suffix == ".parquet" else _read_csv(file)
