@@ -1,11 +1,12 @@
 """One machine as a cluster: Milvus next to exact search, Ray next to the plain loop, and training with two processes.
 
     python benchmarks/cluster.py milvus 10000 100000    # numbers of landmarks; --data keeps the server's files
+    python benchmarks/cluster.py milvus 120000 --numbers 64
     python benchmarks/cluster.py ray                    # 2,000 images at 64x48
     python benchmarks/cluster.py train                  # one process with one and two threads, then two processes
 
-It needs the packages of `make test-cluster`. The descriptors are those of benchmarks/search.py, with 512 numbers. The
-encoder is VGG-16 with random weights, and the images are random.
+It needs the packages of `make test-cluster`. The descriptors are those of benchmarks/search.py. The encoder is VGG-16
+with random weights, and the images are random.
 """
 
 import argparse
@@ -34,7 +35,7 @@ from mappable.places.table import Places
 from milvus_server import Server
 from search import BATCH, World, ours, taking_turns
 
-DIMENSIONS, NEAREST = 512, 10
+NEAREST = 10
 SIZE, DECODED, IMAGES = (64, 48), (640, 480), 2000
 TRAINED = 200  # images
 TRAINING = (
@@ -44,19 +45,19 @@ TRAINING = (
 )
 
 
-def compare_milvus(folder: Path, counts: list[int]) -> None:
+def compare_milvus(folder: Path, counts: list[int], dimensions: int) -> None:
     """Start a server with its data in `folder`. Print a row per number of landmarks and peer."""
     server = Server(folder)
     try:
-        _compare_milvus(server, counts)
+        _compare_milvus(server, counts, dimensions)
     finally:
         server.kill()
 
 
-def _compare_milvus(server: Server, counts: list[int]) -> None:
-    print(f"{os.cpu_count()} CPU cores; {DIMENSIONS} numbers, {NEAREST} nearest; milliseconds per call")
+def _compare_milvus(server: Server, counts: list[int], dimensions: int) -> None:
+    print(f"{os.cpu_count()} CPU cores; {dimensions} numbers, {NEAREST} nearest; milliseconds per call")
     for count in counts:
-        world = World(count, DIMENSIONS)
+        world = World(count, dimensions)
         exact = Exact(world.landmarks)
         peers: dict[str, Store] = {}
         begun = time.perf_counter()
@@ -148,6 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("milvus", "ray", "train"))
     parser.add_argument("landmarks", nargs="*", type=int, default=[10_000, 100_000])
+    parser.add_argument("--numbers", type=int, default=512, help="numbers per descriptor")
     parser.add_argument("--data", type=Path, help="folder of the Milvus server, to continue a load that was stopped")
     given = parser.parse_args()
     if given.part == "ray":
@@ -155,10 +157,10 @@ def main() -> None:
     elif given.part == "train":
         compare_training()
     elif given.data is not None:
-        compare_milvus(given.data, given.landmarks)
+        compare_milvus(given.data, given.landmarks, given.numbers)
     else:
         with TemporaryDirectory() as name:
-            compare_milvus(Path(name), given.landmarks)
+            compare_milvus(Path(name), given.landmarks, given.numbers)
 
 
 if __name__ == "__main__":

@@ -232,6 +232,36 @@ def test_every_link_leads_to_a_page_and_a_heading() -> None:
             assert anchor in anchors or not anchor, f"{page.name}: {target}"
 
 
+# Rows of the capacity table, and the constant that each is a product of; hours are of constants in images per second.
+CAPACITY = {
+    "JPEG files": "JPEG of 1280x960",
+    "packed images, for training": "packed image of 240x180",
+    "table on disk": "place in a Parquet table",
+    "table in memory, per process": "place in memory, while the table is read",
+    "descriptors of 512 numbers": "descriptor of 512 numbers",
+    "decoding, core hours": "decode and pack a JPEG",
+    "describing on CPUs with ResNet-50, core hours": "describe, ResNet-50, 1,024 numbers",
+    "describing on GPUs, H200 hours, at most": "train VGG-16 at 240x180",
+    "upload to Milvus with one process, without its index, hours": "upload to Milvus, without an index of cells",
+}
+
+
+def test_the_capacity_table_is_a_product_of_the_measured_constants() -> None:
+    lines = (ROOT / "docs/scale.md").read_text().splitlines()
+    cells = {cell[1]: cell[2:5] for line in lines if len(cell := [one.strip() for one in line.split("|")]) > 5}
+    units = {"GB": 1e9, "MB": 1e6, "TB": 1e12, "kB": 1e3}
+
+    def number(text: str) -> float:
+        value, _, unit = text.replace(",", "").partition(" ")
+        return float(value) * units.get(unit, 1)
+
+    for row, constant in CAPACITY.items():
+        for shown, count in zip(cells[row], (1e6, 1e8, 1e9), strict=True):
+            one = number(cells[constant][0])
+            expected = count / one / 3600 if "hours" in row else count * one
+            assert number(shown) == pytest.approx(expected, rel=0.05), f"{row}: {shown}"
+
+
 def test_the_glossary_is_in_alphabetical_order() -> None:
     page = (ROOT / "docs/glossary.md").read_text()
     words = [word.lower() for word in re.findall(r"^\*\*(.+?)\*\*", page, flags=re.MULTILINE)]

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -160,6 +161,9 @@ def test_two_nodes_train_together_and_one_goes_on_if_the_other_dies(
     options += ["--rdzv-conf", quick, "--local-addr", "127.0.0.1"]
     arguments, out = train_arguments(chosen(), tmp_path / "out"), tmp_path / "out"
     first = torchrun(options, arguments)
+    # The node that dies must not be the one that keeps the store of torchrun: that is the first to listen.
+    while first.poll() is None and not _listens(port):
+        time.sleep(0.1)
     second = torchrun(options, arguments, **({"KILLED": "0,1", "NODE": "1"} if killed else {}))
     text = ended(first)
     if killed:
@@ -168,3 +172,11 @@ def test_two_nodes_train_together_and_one_goes_on_if_the_other_dies(
     else:
         ended(second)
     assert_same_steps(out, toy, chosen)
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -158,7 +158,9 @@ def upload(
     landmark is stored twice. If the server needs a token, set the environment variable MAPPABLE_MILVUS_TOKEN.
     """
     from mappable.maps.map import Map
+    from mappable.maps.milvus import checked_uri
 
+    uri = checked_uri(uri)  # before all descriptors are read
     print_map(Map.verify(folder).upload(uri).save(folder), as_json)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from mappable.progress import progress_bar
 SHARD = 1024  # images per shard, about; a multiple of the batch size
 BATCH = 32  # default number of images per batch on a CPU, as without Ray
 SECONDS = 1.0  # between two looks at the progress
+LISTENS = 10.0  # seconds in which a cluster must accept a connection
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,7 @@ def read_shard_precision(file: Path) -> str:
 @contextmanager
 def _connected(address: str) -> Iterator[Any]:
     """The package ray, connected to a cluster."""
+    _check_address(address)
     try:
         import ray
         import ray.data
@@ -204,7 +207,7 @@ def _connected(address: str) -> Iterator[Any]:
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
         cause = " ".join(str(error).split())[:200]
-        raise BadInputError(f"{address}: no Ray cluster answers ({cause}); start one with `ray start --head`") from None
+        raise _no_cluster(address, cause) from None
     try:
         yield ray
     except ray.exceptions.RayError as error:
@@ -212,3 +215,20 @@ def _connected(address: str) -> Iterator[Any]:
         raise MappableError(f"{address}: Ray failed ({cause}); run the command again: it continues") from None
     finally:
         ray.shutdown()
+
+
+def _check_address(address: str) -> None:
+    """Raise if nobody listens at the address: Ray itself would try for minutes."""
+    if address == "local":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise BadInputError(f"--on is {shown(address)}, expected local, ray://HOST:10001 or HOST:6379")
+    try:
+        socket.create_connection((host, int(port)), timeout=LISTENS).close()
+    except (OSError, OverflowError) as error:
+        raise _no_cluster(address, str(error)) from None
+
+
+def _no_cluster(address: str, cause: str) -> BadInputError:
+    return BadInputError(f"{address}: no Ray cluster answers ({cause}); start one with `ray start --head`")

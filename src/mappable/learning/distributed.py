@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterator, Sequence
@@ -95,9 +96,9 @@ def _together() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        first = str(error).partition("\n")[0]
+        cause = re.sub(r"^\[[^]]*\] ", "", str(error).partition("\n")[0]).partition(". ")[0]  # without a file of gloo
         raise MappableError(
-            f"lost another process of this training run ({first}); the same command continues from the last "
+            f"lost another process of this training run ({cause}); the same command continues from the last "
             "checkpoint, and `torchrun --max-restarts N` runs it by itself"
         ) from None
 

@@ -80,9 +80,10 @@ class Milvus:
             )
         made = cls(uri, f"mappable_{_checksum(ids, source)}", ids, source.dimensions)
         made._asked(made._create)
+        empty = made._count() == 0  # otherwise each block is counted, which takes about as long as sending it
         blocks = list(_blocks(len(ids), source.dimensions))
         for block in track(blocks, "loading landmarks", len(blocks)):
-            if made._count(block) != len(block):
+            if empty or made._count(block) != len(block):
                 made._upsert(block, source.take(block))
         made._asked(lambda: made._client.flush(made.collection, timeout=LOADING))
         made._asked(made._build_index)
