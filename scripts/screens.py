@@ -27,8 +27,8 @@ from mappable.places.table import Places
 
 WIDTHS, THEMES = (1280, 768, 360), ("light", "dark")
 VIEWS = ("map", "drop", "live", "matrices", "trajectory", "calibration", "report")
-DRIVE, FOLLOWED = "test-night", 12  # the drive of the pictures, and images of a session
-SHOWN, DROPPED = 0.42, 0.36  # shares of the drive: an image that is not trusted, and one that is
+DRIVE, FOLLOWED = "test-night", 12  # the drive of the pictures, and images of a session: every second one
+SHOWN, DROPPED = 0.576, 0.36  # shares of the drive, chosen by looking: an image that is not trusted, and one that is
 TALLEST = 1500  # pixels of a page in a sheet; more is cut off
 SCALE, GAP, QUALITY = 0.4, 16, 60  # of a sheet
 COLORS = 200  # of viewer.png and report.png
@@ -72,7 +72,7 @@ def main() -> None:
 
 def prepare(browser: Browser, view: str, address: str, drive: Places) -> None:
     """Bring a view into the state of its picture."""
-    at = int((DROPPED if view == "drop" else SHOWN) * len(drive))
+    at = int((SHOWN if view == "map" else DROPPED) * len(drive))
     if view == "map":
         browser.run(f"document.querySelector('#drive').value = {DRIVE!r}")
         browser.run("document.querySelector('#drive').dispatchEvent(new Event('change'))")
@@ -85,7 +85,7 @@ def prepare(browser: Browser, view: str, address: str, drive: Places) -> None:
     elif view == "live":
         browser.run("document.querySelector('#live-new').click()")
         session = browser.until("document.querySelector('#live-id').value")
-        for n, file in enumerate(drive.files[at : at + FOLLOWED]):
+        for n, file in enumerate(drive.files[at : at + 2 * FOLLOWED : 2]):
             request = urllib.request.Request(  # noqa: S310
                 f"{address}/sessions/{session}/update?time={n}", file.read_bytes(), {"Content-Type": "image/png"}
             )

@@ -162,7 +162,7 @@ def test_a_camera_is_followed_live(
     assert "Choose New session" in browser.run("document.querySelector('#live-state').textContent")
     browser.run("document.querySelector('#live-new').click()")
     session = browser.until("document.querySelector('#live-id').value")
-    shown = "document.querySelector('#live-plot').data?.find((one) => one.name === 'possible places')"
+    shown = "document.querySelector('#live-plot').data?.find((one) => one.name === 'may be here')"
     headers, clouds, found = {"Authorization": "Bearer secret", "Content-Type": "image/png"}, [], []
     for n, data in enumerate(sent):
         answer = client.ask("POST", f"/sessions/{session}/update?time={n}", data, headers)

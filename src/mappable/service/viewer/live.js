@@ -29,7 +29,7 @@ export function liveView(world) {
       dots(
         { x: cloud.map(([x]) => x), y: cloud.map(([, y]) => y) },
         { size, color: color("plum", 0.4), line: { width: 0 } },
-        "possible places",
+        "may be here",
         { customdata: cloud.map(([, , chance]) => chance), hovertemplate: "probability %{customdata:.3f}<extra></extra>" },
       ),
       { x: path.map(([x]) => x), y: path.map(([, y]) => y), mode: "lines", name: "path", hoverinfo: "skip", line: { color: color("bar") } },

@@ -59,7 +59,7 @@ export function mapAxes(unit, near = null, lanes = ["images", "landmarks"]) {
   if (!ground.route)
     return {
       uirevision,
-      margin: isNarrow() ? { r: 34 } : {}, // for the buttons, which phones always show
+      margin: isNarrow() ? { r: 26 } : {}, // for the buttons, which phones always show
       xaxis: { title: { text: `x (${unit})` }, ...about(near?.x) },
       yaxis: { title: { text: `y (${unit})` }, scaleanchor: "x", ...about(near?.y) },
     };
@@ -150,7 +150,7 @@ function base() {
       yanchor: "bottom",
       x: 0,
       font: { size: narrow ? 10.5 : 12 },
-      entrywidth: narrow ? 84 : 0, // gives two columns
+      entrywidth: narrow ? 72 : 0, // gives two columns
     },
     modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)", color: color("soft"), activecolor: color("accent") },
     hoverlabel: { bgcolor: color("card"), bordercolor: color("line"), font: { color: color("text") } },
