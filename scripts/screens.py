@@ -3,7 +3,8 @@
     make demo
     python scripts/screens.py demo docs
 
-It writes viewer.png, the picture of the README, and a sheet per view, viewer-VIEW.webp: three widths, light and dark.
+It writes viewer.png, the picture of the README; report.png, the beginning of the report; and a sheet per view,
+viewer-VIEW.webp: three widths, light and dark.
 It takes three minutes on two cores.
 """
 
@@ -25,12 +26,13 @@ from mappable.places.files import load_places
 from mappable.places.table import Places
 
 WIDTHS, THEMES = (1280, 768, 360), ("light", "dark")
-VIEWS = ("map", "drop", "live", "matrices", "trajectory", "calibration")
-DRIVE, FOLLOWED = "test-night", 12  # the drive of the pictures, and images of a session
-SHOWN, DROPPED = 0.42, 0.36  # shares of the drive: an image that is not trusted, and one that is
+VIEWS = ("map", "drop", "live", "matrices", "trajectory", "calibration", "report")
+DRIVE, FOLLOWED = "test-night", 12  # the drive of the pictures, and images of a session: every second one
+SHOWN, DROPPED = 0.576, 0.36  # shares of the drive, chosen by looking: an image that is not trusted, and one that is
 TALLEST = 1500  # pixels of a page in a sheet; more is cut off
 SCALE, GAP, QUALITY = 0.4, 16, 60  # of a sheet
-COLORS = 200  # of viewer.png
+COLORS = 200  # of viewer.png and report.png
+REPORT = (0, 0, 1280, 1180)  # pixels of the report in its picture
 SETTLED = 1.5  # seconds until a page has drawn all
 
 
@@ -53,13 +55,16 @@ def main() -> None:
         browser = Browser(Path(home))
         try:
             for view in given.views.split(","):
+                if view == "report":
+                    browser.open((given.demo / "report.html").resolve().as_uri())
+                    save(shot(browser, 1280, "light").crop(REPORT), given.out / "report.png")
+                    continue
                 browser.open(f"{address}/#/{view}")
                 browser.ready()
                 prepare(browser, view, address, drive)
                 sheet(browser).save(given.out / f"viewer-{view}.webp", quality=QUALITY, method=6)
                 if view == "drop":
-                    picture = shot(browser, 1280, "light")
-                    picture.quantize(COLORS, dither=Image.Dither.NONE).save(given.out / "viewer.png", optimize=True)
+                    save(shot(browser, 1280, "light"), given.out / "viewer.png")
         finally:
             browser.close()
             server.terminate()
@@ -67,7 +72,7 @@ def main() -> None:
 
 def prepare(browser: Browser, view: str, address: str, drive: Places) -> None:
     """Bring a view into the state of its picture."""
-    at = int((DROPPED if view == "drop" else SHOWN) * len(drive))
+    at = int((SHOWN if view == "map" else DROPPED) * len(drive))
     if view == "map":
         browser.run(f"document.querySelector('#drive').value = {DRIVE!r}")
         browser.run("document.querySelector('#drive').dispatchEvent(new Event('change'))")
@@ -80,7 +85,7 @@ def prepare(browser: Browser, view: str, address: str, drive: Places) -> None:
     elif view == "live":
         browser.run("document.querySelector('#live-new').click()")
         session = browser.until("document.querySelector('#live-id').value")
-        for n, file in enumerate(drive.files[at : at + FOLLOWED]):
+        for n, file in enumerate(drive.files[at : at + 2 * FOLLOWED : 2]):
             request = urllib.request.Request(  # noqa: S310
                 f"{address}/sessions/{session}/update?time={n}", file.read_bytes(), {"Content-Type": "image/png"}
             )
@@ -100,6 +105,11 @@ def shot(browser: Browser, width: int, theme: str) -> Image.Image:
     clip = {"x": 0, "y": 0, "width": width, "height": high, "scale": 1}
     taken = browser.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
     return Image.open(io.BytesIO(base64.b64decode(taken["data"]))).convert("RGB")
+
+
+def save(picture: Image.Image, file: Path) -> None:
+    """Write a PNG file with few colors."""
+    picture.quantize(COLORS, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
 def sheet(browser: Browser) -> Image.Image:

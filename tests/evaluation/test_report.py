@@ -393,7 +393,7 @@ def test_the_best_row_is_highlighted(page: Path) -> None:
 
 def test_single_sections_have_their_numbers(page: Path) -> None:
     shown = tables_of(page)
-    assert shown["correlations"][1] == ["Model", "all", "squared", "≤ 25\u00a0m", "all", "≤ 25\u00a0m"]
+    assert shown["correlations"][1] == ["Model", "all", "squared", "≤\u00a025\u00a0m", "all", "≤\u00a025\u00a0m"]
     assert shown["correlations"][2][:3] == ["Off-the-shelf", "0.286 ± 0.000", "0.186 ± 0.000"]
     assert shown["generalization"][1] == ["Model", "10\u00a0m apart", "12.5\u00a0m apart"]
     assert shown["generalization"][-1] == ["Landmarks", "30", "24"]

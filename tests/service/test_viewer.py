@@ -159,9 +159,10 @@ def test_a_camera_is_followed_live(
     browser.run("document.querySelector('#token-value').value = 'secret'")
     browser.run("document.querySelector('#token form').requestSubmit()")
     browser.ready()
+    assert "Choose New session" in browser.run("document.querySelector('#live-state').textContent")
     browser.run("document.querySelector('#live-new').click()")
     session = browser.until("document.querySelector('#live-id').value")
-    shown = "document.querySelector('#live-plot').data?.find((one) => one.name === 'possible places')"
+    shown = "document.querySelector('#live-plot').data?.find((one) => one.name === 'may be here')"
     headers, clouds, found = {"Authorization": "Bearer secret", "Content-Type": "image/png"}, [], []
     for n, data in enumerate(sent):
         answer = client.ask("POST", f"/sessions/{session}/update?time={n}", data, headers)
@@ -219,7 +220,8 @@ def test_a_route_is_a_strip(browser: Browser, start: Any, route: Path, images: l
     assert browser.run(rows) == ["images", "landmarks"]
     assert browser.run("document.querySelector('#map-plot').offsetHeight") < 250
     browser.drop(*images[30])
-    browser.text("#position")
+    assert browser.text("#position").endswith(" frames")
+    assert "," not in browser.text("#position")  # how far along the route, and nothing else
     kinds = "document.querySelector('#drop-plot').data.map((one) => [one.name, [...new Set(one.y)]])"
     shown = dict(browser.run(kinds))
     assert (shown["landmarks"], shown["your image"]) == ([-0.5], [0.5])
@@ -311,14 +313,15 @@ def test_the_page_says_what_to_do_if_it_has_nothing_to_show(
     browser.open(f"http://127.0.0.1:{start(tmp_path / 'bare').port}/#/drop")
     browser.ready()
     assert "no encoder" in browser.text("#drop-state")
-    assert "Build it with --encoder" in browser.text("#drop-state")
+    assert "Build it again with --encoder" in browser.text("#drop-state")
     browser.run("document.querySelector('#tab-calibration').focus()")
     browser.key("End")
     assert "build it again with images" in browser.text("#calibration-lead")
     browser.key("Home")
     assert browser.until("document.querySelector('[role=tab][aria-selected=true]').id") == "tab-map"
     browser.run("document.querySelector('#tab-live').click()")
-    assert "Choose New session" in browser.text("#live-state")
+    assert "cannot follow a camera" in browser.text("#live-state")
+    assert browser.run("document.querySelector('#live-form').hidden")
     assert browser.complaints() == []
 
 

@@ -262,8 +262,8 @@ def _page(**facts: Any) -> str:
     from jinja2 import Environment, StrictUndefined
 
     known = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    # Non-breaking spaces keep a unit on the line of its number.
-    known.filters["tied"] = lambda text: re.sub(r"(?<=[\d,]) (?=%|(m|frames)\b)", "\u00a0", text)
+    # Non-breaking spaces keep a unit, and a sign, on the line of their number.
+    known.filters["tied"] = lambda text: re.sub(r"(?<=[\d,]) (?=%|(m|frames)\b)|(?<=≤) ", "\u00a0", text)
     template = files("mappable.evaluation").joinpath(TEMPLATE).read_text("utf-8")
     return known.from_string(template).render(version=version_of_mappable(), **facts)
 

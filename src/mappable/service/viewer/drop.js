@@ -1,7 +1,7 @@
 // The user's own images: where they were taken, and how reliable that is.
 
 import { landmarkImage, locate } from "./api.js";
-import { $, candidates, element, facts, figure, interval, number, verdict } from "./page.js";
+import { $, candidates, element, facts, figure, interval, number, position, verdict } from "./page.js";
 import { columns, landmarkTrace, sight } from "./map.js";
 import { color, draw, mapAxes, ring } from "./plots.js";
 
@@ -53,7 +53,14 @@ export function dropView(world, come) {
   function thumbnail({ found, url }, n) {
     const button = element(
       "button",
-      { type: "button", role: "option", ariaSelected: String(n === chosen), tabIndex: n === chosen ? 0 : -1, title: found.image },
+      {
+        type: "button",
+        role: "option",
+        className: found.error ? "bad" : found.confident ? "" : "mixed",
+        ariaSelected: String(n === chosen),
+        tabIndex: n === chosen ? 0 : -1,
+        title: `${found.image}${found.error ? ", not placed" : found.confident ? "" : ", not trusted"}`,
+      },
       element("img", { src: url, alt: found.image }),
     );
     button.onclick = () => look(n);
@@ -90,9 +97,10 @@ export function dropView(world, come) {
 
   listen(take);
   $("#zone").hidden = !page.encoder;
-  if (!page.encoder) say("This map has no encoder, so it cannot locate images. Build it with --encoder, or send descriptors.", true);
+  if (!page.encoder)
+    say("This map has no encoder, so it cannot locate images. Build it again with --encoder, or send descriptors: see HTTP interface.", true);
   $("#drop-close").onchange = plot;
-  $("#drop-detail").replaceChildren(hint());
+  $("#drop-detail").replaceChildren(...(page.encoder ? [hint()] : []));
   return {
     step: (by) => images.length && look(Math.min(Math.max(chosen + by, 0), images.length - 1)),
     changed: () => {},
@@ -141,7 +149,7 @@ function placed(found, landmarks) {
       y: [landmarks.y[at]],
       lane: "map",
       mode: "markers",
-      name: "nearest landmark",
+      name: "nearest",
       hoverinfo: "skip",
       marker: { symbol: "square", size: 11, color: color("text") },
     },
@@ -180,7 +188,6 @@ function ellipse(x, y, [[a, b], [, d]]) {
 
 function detail({ found, url }) {
   if (found.error) return [figure(url, found.image), element("p", { className: "verdict bad" }, found.error)];
-  const coverage = found.coverage === null ? "" : ` (${number(100 * found.coverage, 0)} % of intervals are correct)`;
   return [
     element(
       "div",
@@ -192,14 +199,14 @@ function detail({ found, url }) {
     facts([
       [
         "position",
-        element("span", { id: "position" }, `${found.coordinates.map((one) => number(one)).join(", ")} ${found.unit}`),
+        element("span", { id: "position" }, position(found.coordinates, found.unit)),
       ],
       [
         "latitude, longitude",
         found.latitude === null ? null : `${found.latitude.toFixed(6)}, ${found.longitude.toFixed(6)}`,
       ],
       ["distance to the landmark", found.distance === null ? null : `${number(found.distance)} ${found.unit}`],
-      ["interval", interval(found) && `${interval(found)}${coverage}`],
+      [found.coverage === null ? "interval" : `${number(100 * found.coverage, 0)} % interval`, interval(found)],
       ["feature distance", number(found.feature_distance, 3)],
       ["refined between landmarks", found.refined ? "yes" : "no, at the nearest landmark"],
     ]),

@@ -2,8 +2,8 @@
 
 import { ask, json } from "./api.js";
 import { columns, landmarkTrace } from "./map.js";
-import { $, element, facts, number } from "./page.js";
-import { color, dots, draw, mapAxes } from "./plots.js";
+import { $, element, facts, number, position } from "./page.js";
+import { color, dots, draw, isRoute, mapAxes } from "./plots.js";
 
 const PATH = 500; // trusted positions that are drawn
 const HELD = Math.sqrt(5.991); // deviations of an ellipse that holds 95 %
@@ -11,7 +11,7 @@ const PAUSE = 1000; // ms before the page asks again after an error
 const CLOUD = [5, 25]; // size in pixels of a place with probability 0, and what probability 1 adds
 
 export function liveView(world) {
-  const { map } = world;
+  const { map, page } = world;
   let session = "",
     last = 0,
     now = null,
@@ -29,7 +29,7 @@ export function liveView(world) {
       dots(
         { x: cloud.map(([x]) => x), y: cloud.map(([, y]) => y) },
         { size, color: color("plum", 0.4), line: { width: 0 } },
-        "possible places",
+        "may be here",
         { customdata: cloud.map(([, , chance]) => chance), hovertemplate: "probability %{customdata:.3f}<extra></extra>" },
       ),
       { x: path.map(([x]) => x), y: path.map(([, y]) => y), mode: "lines", name: "path", hoverinfo: "skip", line: { color: color("bar") } },
@@ -42,7 +42,9 @@ export function liveView(world) {
     if (estimate.trusted) path = [...path.slice(1 - PATH), estimate.position];
     else if (now?.trusted) path = [...path.slice(1 - PATH), [null, null]]; // interrupts the line
     now = estimate;
-    $("#live-detail").replaceChildren(...detail(map, estimate, last));
+    const judged = verdictOf(estimate);
+    if ($("#live-verdict").textContent !== judged.textContent) $("#live-verdict").replaceChildren(judged); // read aloud
+    $("#live-facts").replaceChildren(detail(map, estimate, last));
   }
 
   async function follow(id) {
@@ -50,7 +52,8 @@ export function liveView(world) {
     const own = (stop = new AbortController());
     [session, last, now, path] = [id, 0, null, []];
     $("#live-id").value = id;
-    $("#live-detail").replaceChildren();
+    $("#live-verdict").replaceChildren();
+    $("#live-facts").replaceChildren();
     say(`Waiting for images. Send one to this session: ${example(id)}`);
     while (!own.signal.aborted) {
       try {
@@ -100,6 +103,8 @@ export function liveView(world) {
       say(error.message, true);
     }
   };
+  $("#live-form").hidden = !page.encoder;
+  if (!page.encoder) say("This map has no encoder, so it cannot follow a camera. Build it again with --encoder.", true);
   return { changed: () => {}, show: plot };
 }
 
@@ -125,16 +130,18 @@ function poseTraces({ position: [x, y], covariance: [[a, b], [, d]], heading }) 
   ];
 }
 
-function detail(map, { state, trusted, reason, position, covariance, heading, heading_deviation, on_map, time }, last) {
-  const deviation = Math.sqrt((covariance[0][0] + covariance[1][1]) / 2);
-  return [
-    element("p", { className: `verdict ${trusted ? "good" : "mixed"}` }, element("b", {}, state), reason && `: ${reason}`),
-    facts([
-      ["image", `${last}, at ${number(time, 2)} s`],
-      ["position", trusted ? `${position.map((one) => number(one)).join(", ")} ${map.unit}` : null],
-      ["deviation", trusted ? `${number(deviation, 2)} ${map.unit}` : null],
-      ["heading", trusted && heading !== null ? `${number(heading, 2)} ± ${number(heading_deviation, 2)} rad` : null],
-      ["on the map", `${number(100 * on_map)} %`],
-    ]),
-  ];
+function verdictOf({ state, trusted, reason }) {
+  return element("p", { className: `verdict ${trusted ? "good" : "mixed"}` }, element("b", {}, state), reason && `: ${reason}`);
+}
+
+function detail(map, { trusted, position: at, covariance, heading, heading_deviation: turn, on_map, time }, last) {
+  const deviation = Math.sqrt(isRoute() ? covariance[0][0] : (covariance[0][0] + covariance[1][1]) / 2);
+  const degrees = (angle) => `${number((angle * 180) / Math.PI, 0)}°`;
+  return facts([
+    ["image", `${last}, at ${number(time, 2)} s`],
+    ["position", trusted ? position(at, map.unit) : null],
+    ["standard deviation", trusted ? `${number(deviation, 2)} ${map.unit}` : null],
+    ["heading", trusted && heading !== null ? `${degrees(heading)} ± ${degrees(turn)}` : null],
+    ["on the map", `${number(100 * on_map)} %`],
+  ]);
 }

@@ -1,8 +1,8 @@
 // The map: landmarks, and test images colored by the error of the retrieved landmark; one image in detail.
 
 import { landmarkImage, locate, picture, studyImage } from "./api.js";
-import { $, candidates, element, facts, figure, interval, number, options, verdict } from "./page.js";
-import { color, dots, draw, mapAxes, ring } from "./plots.js";
+import { $, candidates, element, facts, figure, interval, number, options, position, verdict } from "./page.js";
+import { color, dots, draw, landmarkColor, mapAxes, ring } from "./plots.js";
 
 const DRAWN_LANDMARKS = 5000; // at most
 const PAUSE = 350; // ms that an image is shown before the server locates it again
@@ -44,10 +44,15 @@ export function mapView(world) {
     plot();
   }
 
+  // The slider at an image; a screen reader says the name of the image.
+  function at(row, id) {
+    Object.assign($("#map-step"), { value: row, ariaValueText: id });
+  }
+
   function showQuery(n) {
     chosen = n;
     const rows = own();
-    $("#map-step").value = rows.indexOf(n);
+    at(rows.indexOf(n), study.queries.id[n]);
     $("#map-detail").replaceChildren(...queryDetail(world, n, rows));
     clearTimeout(timer);
     asked?.abort();
@@ -71,11 +76,11 @@ export function mapView(world) {
 
   function showLandmark(id) {
     landmark = id;
-    if (!study) $("#map-step").value = rowsOf().indexOf(id);
+    if (!study) at(rowsOf().indexOf(id), id);
     const { condition, coordinates } = map.landmarks.find((one) => one.id === id) ?? {};
     $("#map-detail").replaceChildren(
       figure(study ? studyImage(id) : landmarkImage(id), id, ...[condition].filter(Boolean)),
-      facts([["landmark at", coordinates ? coordinates.map((one) => number(one)).join(", ") : null]]),
+      facts([["landmark at", coordinates ? position(coordinates, map.unit) : null]]),
     );
   }
 
@@ -146,7 +151,7 @@ export function landmarkTrace(all) {
   const [id, x, y] = [all.id, all.x, all.y].map((values) => values.filter((_, n) => n % every === 0));
   return dots(
     { x, y },
-    { symbol: "square-open", size: 7, color: color("soft") },
+    { symbol: "square-open", size: 7, color: landmarkColor() },
     every > 1 ? `landmarks (1 in ${every})` : "landmarks",
     {
       lane: "map",
@@ -249,7 +254,7 @@ function locatedNow({ study, map, found: evaluated }, n, found) {
     element("h2", { className: "sub" }, "Located now by the served map"),
     verdict(found),
     facts([
-      ["position", found.coordinates.map((one) => number(one)).join(", ")],
+      ["position", position(found.coordinates, map.unit)],
       ["error", `${number(off)} ${map.unit}`],
     ]),
     candidates(found, study.landmarks.id[evaluated.retrieved[n]]),

@@ -93,8 +93,8 @@ export function matricesView(world) {
       element(
         "div",
         { className: "two narrow" },
-        figure(studyImage(reference), `Reference ${row + 1}`, reference),
-        figure(studyImage(query), `Query ${column + 1}`, query),
+        figure(studyImage(reference), "Reference", reference),
+        figure(studyImage(query), "Query", query),
       ),
     );
   }

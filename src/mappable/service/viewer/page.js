@@ -1,6 +1,7 @@
 // Elements that several views share.
 
 import { landmarkImage, picture } from "./api.js";
+import { isRoute } from "./plots.js";
 
 export const $ = (selector) => document.querySelector(selector);
 
@@ -17,6 +18,11 @@ export function number(value, digits = 1) {
         minimumFractionDigits: digits,
         maximumFractionDigits: digits,
       });
+}
+
+// Coordinates of a position; on a route, how far along it.
+export function position(coordinates, unit) {
+  return `${(isRoute() ? coordinates.slice(0, 1) : coordinates).map((one) => number(one)).join(", ")} ${unit}`;
 }
 
 export const percent = (value) => `${number(value)} %`;

@@ -11,10 +11,16 @@ let ground = { route: false, tiles: null };
 probe.hidden = true;
 document.body.append(probe);
 
-// A map whose landmarks lie on one line is a route: it is drawn as a strip.
+// A map whose landmarks lie on one line is a route: it is drawn as a strip, and its positions are one number.
 export function setGround(map, tiles) {
   ground = { route: map.high[1] - map.low[1] <= 1e-6 * (map.high[0] - map.low[0]), tiles };
 }
+
+const isNarrow = () => innerWidth < 560;
+export const isRoute = () => ground.route;
+
+// Landmarks on tiles need a strong color.
+export const landmarkColor = () => color(ground.tiles ? "text" : "soft");
 
 export function color(name, alpha = 1) {
   probe.style.color = `var(--${name})`;
@@ -34,7 +40,7 @@ export async function draw(element, make) {
     displaylogo: false,
     scrollZoom: map && !touch.matches,
     doubleClick: map && "reset",
-    displayModeBar: map && (touch.matches || "hover"),
+    displayModeBar: map && !strip && (touch.matches || "hover"),
     modeBarButtons: [["zoomIn2d", "zoomOut2d", "pan2d", "resetScale2d"]],
   });
   for (const svg of element.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the text beside the plot says it
@@ -53,6 +59,7 @@ export function mapAxes(unit, near = null, lanes = ["images", "landmarks"]) {
   if (!ground.route)
     return {
       uirevision,
+      margin: isNarrow() ? { r: 26 } : {}, // for the buttons, which phones always show
       xaxis: { title: { text: `x (${unit})` }, ...about(near?.x) },
       yaxis: { title: { text: `y (${unit})` }, scaleanchor: "x", ...about(near?.y) },
     };
@@ -118,7 +125,7 @@ function addTiles(element) {
 }
 
 function base() {
-  const narrow = innerWidth < 560;
+  const narrow = isNarrow();
   const axis = {
     gridcolor: color("line"),
     zeroline: false,
@@ -143,7 +150,7 @@ function base() {
       yanchor: "bottom",
       x: 0,
       font: { size: narrow ? 10.5 : 12 },
-      entrywidth: narrow ? 84 : 0, // gives two columns
+      entrywidth: narrow ? 72 : 0, // gives two columns
     },
     modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)", color: color("soft"), activecolor: color("accent") },
     hoverlabel: { bgcolor: color("card"), bordercolor: color("line"), font: { color: color("text") } },

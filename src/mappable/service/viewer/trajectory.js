@@ -56,7 +56,7 @@ export function trajectoryView(world) {
         ? `The positions of ${known} images are known; the others are recovered from distances between descriptors.`
         : "Distances between descriptors give the shape of the path, but not where it is. Here it is moved, turned and scaled to fit the true path.");
     at = Math.min(Math.max(n, 0), truth.length - 1);
-    $("#time").value = at;
+    Object.assign($("#time"), { value: at, ariaValueText: images[at] });
     const errors = points.map(([x, y], k) => Math.hypot(x - truth[k][0], y - truth[k][1]));
     const rms = Math.sqrt(errors.reduce((sum, one) => sum + one * one, 0) / errors.length);
     $("#trajectory-detail").replaceChildren(
