@@ -108,7 +108,7 @@ def evaluate(
         opened,
         loaded,
         places,
-        name=name or folder.resolve().name,
+        name=name or opened.name,
         positive_radius=positive_radius,
         negative_radius=negative_radius,
         block=block,

@@ -99,6 +99,14 @@ class Map:
         calibrated = "calibrated" if self.calibration is not None else "not calibrated"
         return f"<Map: {len(self):,} landmarks, {where}, encoder {self.encoder}, {calibrated}>"
 
+    @property
+    def name(self) -> str:
+        """The name of its folder, or of the folder around it if it is just called map; the frame's without a folder."""
+        if self.origin is None:
+            return self.frame.name
+        folder = self.origin.folder.resolve()
+        return (folder.parent.name if folder.name == "map" else "") or folder.name
+
     @cached_property
     def frame(self) -> Frame:
         """The frame of all landmarks."""

@@ -34,7 +34,6 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 LARGEST_SIDE = 640  # pixels: width and height of a picture of the study
-USUAL_NAME = "map"  # of a map's folder, which says less than the folder around it
 CURVE_POINTS = 60  # of the plot of the calibration
 
 
@@ -141,18 +140,10 @@ def add_study(app: FastAPI, study: "StudyView | None", folders: Sequence[Path]) 
         return Response(data, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})
 
 
-def name_of(landmarks: Map) -> str:
-    """The name of a map: that of its folder, or of the folder around it if it is just called map."""
-    if landmarks.origin is None:
-        return landmarks.frame.name
-    folder = landmarks.origin.folder.resolve()
-    return (folder.parent.name if folder.name == USUAL_NAME else "") or folder.name
-
-
 def _facts(landmarks: Map, *, encoder: bool, tiles: Tiles | None) -> dict[str, Any]:
     known = landmarks.calibration
     return {
-        "name": name_of(landmarks),
+        "name": landmarks.name,
         "encoder": encoder,
         "calibration": None if known is None else _curve(known),
         "tiles": None
