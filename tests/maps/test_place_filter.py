@@ -6,7 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mappable.maps.place_filter import ENTER, JUMP, LEAST_JUMP, LEAVE, Layout, PlaceFilter, Sight, tie_images
+from mappable.maps.place_filter import (
+    ENTER,
+    JUMP,
+    LEAST_JUMP,
+    LEAVE,
+    Belief,
+    Layout,
+    Motion,
+    PlaceFilter,
+    Sight,
+    tie_images,
+)
 from mappable.maps.steps import Steps
 
 STEPS = Steps(metres=(0.0, 1.0, 3.0, 10.0), mean=(0.3, 0.6, 1.2, 1.8), deviation=(0.3, 0.2, 0.2, 0.2))
@@ -61,6 +72,18 @@ def test_an_image_breaks_the_path_if_it_fits_any_place_as_well_as_the_next_step(
     assert [short.breaks(squared) for squared in (0.3, 0.6, 1.8)] == [False, False, True]
     assert short.breaks(1.5)
     assert not long.breaks(1.5)  # steps of 6 m look like that
+
+
+def test_a_camera_that_was_carried_off_unnoticed_is_found_again() -> None:
+    """Its images break nowhere and its odometry goes on, but each image now looks e⁴ times more like another place."""
+    at = np.column_stack([np.arange(40.0), np.zeros(40)])
+    places = PlaceFilter(Layout(at, 1.0), STEPS, 1.0)
+    belief, still = Belief(np.arange(40), np.eye(40)[5], 0.0), Motion(0.0, 0.0, 0.0, 0.01)
+    assert not places.breaks(0.0)
+    for _ in range(8):
+        sight = Sight(np.arange(40), np.where(np.abs(at[:, 0] - 30) < 1, np.exp(4.0), 1.0), 1.0, 1e-6)
+        belief = places.update(belief, sight, 0.0, still)
+    assert belief.probability[30] > 0.5
 
 
 def test_a_few_landmarks_for_each_image_are_nearly_as_good_as_all(town: Any) -> None:

@@ -27,7 +27,8 @@ SHIFTED = np.linspace(-1, 1, 2 * SHIFTS + 1)[1:-1]  # these positions, in spacin
 BACK = 6  # how many images back an image can be tied to
 CLEARLY_NEARER = 0.15  # share of the plateau by which an earlier image must be nearer to replace the previous one
 LIKELY_PLACES, NEAR_EACH = 8, 12  # likeliest places of the image before, and landmarks near each, that are added
-UNLIKELY = 1e-5  # landmarks below this share of the likeliest one's probability are forgotten
+# Landmarks below this share of the likeliest one's probability are forgotten: never one that the camera just jumped to.
+UNLIKELY = 1e-6 * LEAST_JUMP
 MOST_NEAR, NEAR_CACHED = 64, 4096  # landmarks around one that are searched, and landmarks for which they are kept
 SUMMED = 256  # landmarks on which the sum over all landmarks is estimated, in large maps
 PAIRS_IN_MEMORY = 4096  # largest number of landmarks for which the distances of all pairs stay in memory
