@@ -42,7 +42,7 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     assert shown.exit_code == 0, shown.output
     result, opened = Found.load(out), Map.open(wall_map)
     queries = load_places(wall).where(split="test")
-    assert (result.row, len(result.ids), result.unit, result.frame) == ("map", 119, "m", "wall")
+    assert (result.row, len(result.ids), result.unit, result.frame) == (opened.name, 119, "m", "wall")
     encoder = encoder_of(opened)
     found = Locator(opened).locate(encoder.embed(queries), encoder=encoder.fingerprint)
     row = {name: number for number, name in enumerate(opened.places.place_id)}
