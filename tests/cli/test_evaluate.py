@@ -65,7 +65,7 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     assert all(name in shown.output for name in RULES)
     assert f"report: {out / 'report.html'}" in shown.output
     assert "119 queries; 80 references and 160 calibration images left out" in shown.stderr
-    assert json.loads((out / "report.json").read_text())["set"] == "map"
+    assert json.loads((out / "report.json").read_text())["set"] == opened.name
 
 
 def test_what_fails_is_named_and_the_exit_code_is_3(
