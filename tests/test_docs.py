@@ -242,7 +242,7 @@ CAPACITY = {
     "decoding, core hours": "decode and pack a JPEG",
     "describing on CPUs with ResNet-50, core hours": "describe, ResNet-50, 1,024 numbers",
     "describing on GPUs, H200 hours, at most": "train VGG-16 at 240x180",
-    "upload to Milvus with one process, without its index, hours": "upload to Milvus, without an index of cells",
+    "upload to Milvus with one process, with its index, hours": "upload to Milvus, with its index",
 }
 
 
