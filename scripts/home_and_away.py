@@ -4,11 +4,13 @@
     python scripts/home_and_away.py run work choose --workers 8 --minutes 9
     python scripts/home_and_away.py run work test --only "laptop resnet" "resnet off-the-shelf" --seeds 0 --device cpu
     python scripts/home_and_away.py summary work choose
+    python scripts/home_and_away.py rule work/choose.json
     python scripts/home_and_away.py figure work/choose.json figure.png
 
 `prepare` draws both worlds and converts the real sets: `FOLDER` has a folder `nordland`, `gardens` (three walks) and
 `racetrack`, each with a `places.csv`. `run` trains the candidates of a study; stopped or repeated, it continues.
-`summary` writes one JSON file with all scores. `figure` draws home against away, with the mean over the seeds.
+`summary` writes one JSON file with all scores. `rule` applies the rule of docs/results.md to it. `figure` draws home
+against away, with the mean over the seeds.
 
 The study `choose` looks at no test image. It trains and scores as `mappable reproduce --choose` does. Its away places
 are the first half of the walks and of the track, the training stretch of Nordland, and the calibration images of the
@@ -49,9 +51,11 @@ from mappable.worlds.presets import PRESETS
 from mappable.worlds.simulation import simulate
 
 WORLDS = ("street-v1", "rooms-v1")
+HOMES = ("nordland", *WORLDS)  # of the studies that choose
 REAL = {"nordland": ("frames", 5.0), "gardens": ("frames", 2.0), "racetrack": ("metres", 10.0)}  # unit, radius away
 RADII = {one: f":{PRESETS[one].positive_radius:g}" for one in WORLDS}
 RADII |= {one: f":{radius:g}" for one, (_, radius) in REAL.items()}
+STEPS = 1200  # of the presets
 PROTOCOLS = ["home-and-away", "table1", "proportionality"]
 RESNET = {"weights": "resnet50-keras"}
 # Our settings before this study. Candidates change some of them.
@@ -84,8 +88,9 @@ class Candidate:
     name: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     paper: bool = False
-    sets: Sequence[str] = ("nordland", "street-v1", "rooms-v1")
+    sets: Sequence[str] = HOMES
     seeds: Sequence[int] = (0,)
+    longer: int = 1  # times the usual number of steps
 
     def row(self, home: str) -> Row:
         """The row of a study: its name tells `plan` whether the paper's settings apply."""
@@ -115,15 +120,44 @@ LAPTOP_RESNET = {**LAPTOP, **RESNET, **DISTIL}
 ALL = (*REAL, *WORLDS)
 
 
-def _far(loss: str, radius: int | None) -> Candidate:
-    """One of the paper's losses with a larger positive radius."""
-    radii = {} if radius is None else {"positive_radius": radius, "negative_radius": 2 * radius}
-    name = f"paper {loss}" + (f", radius {radius}" if radius else "")
-    return Candidate(name, {"loss": loss, "learning_rate": 3e-5, **radii}, True, TWO)
+FAR_LOSSES = ("lazy-quadruplet", "lazy-quadruplet+distance")
+
+
+def _far(loss: str, radius: int | None, sets: Sequence[str] = TWO, scale: object = None) -> Candidate:
+    """One of the paper's losses with a larger positive radius, and with another F²."""
+    changes: dict[str, object] = {"loss": loss, "learning_rate": 3e-5}
+    name = f"paper {loss}"
+    if radius:
+        changes |= {"positive_radius": radius, "negative_radius": 2 * radius}
+        name += f", radius {radius}"
+    if scale:
+        changes["feature_scale_squared"] = scale
+        name += f", F² {scale}"
+    return Candidate(name, changes, True, sets)
 
 
 def _laptop(name: str, **changes: Any) -> Candidate:
     return Candidate(f"laptop {name}", {**LAPTOP, **changes})
+
+
+# The values of `mappable train` without a preset, which are the same on all sets.
+DEFAULT = {**LAST, "margin": 0.3, "positives_from": "other-runs"}
+LAPTOP_DEFAULT = {**LAPTOP_RESNET, "margin": 0.1, "positives_from": "other-runs", "cache_every": 100}
+STRONGER = {"distillation": 50, "learning_rate": 2e-4}
+
+
+def _default(name: str, longer: int = 1, **changes: Any) -> Candidate:
+    return Candidate(f"resnet default{name}", {**DEFAULT, **changes}, seeds=SEEDS, longer=longer)
+
+
+def _laptop_default(name: str, **changes: Any) -> Candidate:
+    return Candidate(f"laptop resnet default{name}", {**LAPTOP_DEFAULT, **changes}, seeds=SEEDS)
+
+
+# The paper's losses, those that may be best first.
+LOSSES = ("lazy-quadruplet+distance", "huber", "triplet+huber", "lazy-quadruplet+huber", "triplet+distance", "distance")
+LOSSES += ("lazy-triplet", "lazy-quadruplet", "triplet", "quadruplet")
+RATES = (3e-5, 1e-5, 1e-4)
 
 
 STUDIES: Mapping[str, Sequence[Candidate]] = {
@@ -161,9 +195,37 @@ STUDIES: Mapping[str, Sequence[Candidate]] = {
         Candidate("resnet last, distillation 50, rate 2e-4", {**LAST, "distillation": 50, "learning_rate": 2e-4}),
         Candidate("resnet last, float32", {**LAST, "precision": "float32"}, sets=("nordland",)),
     ),
+    # The values of `mappable train` without a preset, and changes of them.
+    "choose-default": (
+        replace(SHELF_RESNET, seeds=SEEDS),
+        _default(""),
+        _default(", distillation 50, rate 2e-4", **STRONGER),
+        _default(", distillation 50, rate 2e-4, margin 1", **STRONGER, margin=1),
+        _default(", distillation 50, rate 2e-4, toward start 0.2", **STRONGER, toward_start=0.2),
+        _default(", rate 2e-4, toward start 0.3", learning_rate=2e-4, toward_start=0.3),
+        _default(", distillation 100, rate 4e-4", distillation=100, learning_rate=4e-4),
+        _default(", distillation 50, rate 2e-4, F² 1", **STRONGER, feature_scale_squared=1),
+        _default(", distillation 50, rate 2e-4, twice the steps", 2, **STRONGER),
+        _default(", all layers, decay 0.85", trainable="all", layer_decay=0.85, light=0.3),
+        _default(", all layers, decay 0.7, rate 2e-4", trainable="all", layer_decay=0.7, light=0.3, learning_rate=2e-4),
+        _laptop_default(""),
+        _laptop_default(", 600 steps", iterations=600),
+        _laptop_default(", distillation 50, rate 2e-4", **STRONGER),
+        _laptop_default(", distillation 50, rate 2e-4, 600 steps", **STRONGER, iterations=600),
+    ),
+    # The paper's rows: all losses, three rates, and the usual or twice the steps for the best.
+    "choose-paper": tuple(_paper(loss, rate) for some in (LOSSES[:6], LOSSES[6:]) for rate in RATES for loss in some),
+    "choose-paper-long": tuple(
+        replace(_paper(loss, rate, longer=2), name=f"paper {loss} {rate:g}, twice the steps")
+        for loss in LOSSES
+        for rate in RATES
+    ),
     # How far metres reach. A larger positive radius changes what counts as found: only correlations compare.
     "choose-reach": (
-        *(_far(loss, radius) for radius in (None, 50) for loss in ("lazy-quadruplet", "lazy-quadruplet+distance")),
+        *(_far(loss, radius) for radius in (None, 50, 100) for loss in FAR_LOSSES),
+        *(_far(loss, radius, ("rooms-v1",)) for radius in (None, 5, 10) for loss in FAR_LOSSES),
+        *(_far(FAR_LOSSES[1], radius, scale="measure") for radius in (None, 100)),
+        _far(FAR_LOSSES[1], 10, ("rooms-v1",), scale="measure"),
     ),
     "test": (
         replace(SHELF, seeds=SEEDS, sets=ALL),
@@ -269,8 +331,8 @@ def _models(
     for one in candidates:
         if home in one.sets:
             before = [*OWN_SETTINGS.get(home, ())]
-            if iterations and "iterations" not in one.changes:
-                before.append(f"iterations={iterations}")
+            if "iterations" not in one.changes:
+                before.append(f"iterations={(iterations or STEPS) * one.longer}")
             own = [seed for seed in one.seeds if seed in seeds]
             found += plan(named, [one.row(home)], own, [*before, "monitor_queries=0"])
     return found
@@ -308,6 +370,15 @@ def _halves(places: Places) -> Places:
     return places.replace(split=split, role=role)
 
 
+def _named(names: Sequence[str] | None, study: str, sets: Sequence[str], seeds: Sequence[int]) -> list[Candidate]:
+    """The candidates of a study, or those with these names. Those of other studies get these sets and seeds."""
+    own = {one.name: one for one in STUDIES[study]}
+    if not names:
+        return list(own.values())
+    others = {one.name: replace(one, sets=sets, seeds=seeds) for study in STUDIES.values() for one in study}
+    return [(others | own)[name] for name in names]
+
+
 def run(given: argparse.Namespace) -> None:
     """Start the workers, which share the models among themselves."""
     until = given.until or time.time() + 60 * given.minutes
@@ -325,7 +396,7 @@ def run(given: argparse.Namespace) -> None:
         for one in running:
             one.wait()
         return
-    candidates = [one for one in STUDIES[given.study] if not given.only or one.name in given.only]
+    candidates = _named(given.only, given.study, given.sets or ALL, given.seeds)
     homes = list(dict.fromkeys(home for one in candidates for home in one.sets))
     homes = [home for home in homes if not given.sets or home in given.sets]
     steps = (given.iterations or [None])[0]
@@ -402,6 +473,44 @@ def summary(given: argparse.Namespace) -> None:
     print(f"{len(rows)} models: {file}")
 
 
+def _means(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[float, float, int]]:
+    """Percent found at home and on the other sets, mean over seeds, and number of seeds, by candidate and home."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault((row["candidate"], row["home set"]), []).append(row)
+    return {
+        key: (
+            float(np.mean([row["home"] for row in own])),
+            float(np.mean([percent for row in own for other, percent in row["away"].items() if other in ALL])),
+            len(own),
+        )
+        for key, own in found.items()
+    }
+
+
+def rule(given: argparse.Namespace) -> None:
+    """Apply the rule: which candidates are admissible, and which one is chosen. Last line: names of the best."""
+    means = _means(json.loads(given.rows.read_text("utf-8")))
+    admissible = {}
+    for name in dict.fromkeys(name for name, _ in means):
+        shelf = SHELF_OF["resnet" in name]
+        if name == shelf or name.startswith("laptop") != given.laptop or name.startswith("paper"):
+            continue
+        own = np.array([means[name, home][:2] for home in HOMES if (name, home) in means])
+        if len(own) < len(HOMES) or any(means[name, home][2] < given.fewest for home in HOMES):
+            continue
+        change = own[:, 1] - [means[shelf, home][1] for home in HOMES]
+        allowed = change.mean() >= -1 and change.min() >= -2
+        home, away = own.mean(axis=0)
+        print(f"{home:5.1f} {away:5.1f} {'yes' if allowed else 'no':4s}{name}  home, away:", *own.round(1).tolist())
+        if allowed:
+            admissible[name] = home, away
+    best = max((home for home, _ in admissible.values()), default=0.0)
+    order = sorted(admissible, key=lambda name: admissible[name][1 if admissible[name][0] >= best - 1 else 0])
+    equal = [name for name in order[::-1] if admissible[name][0] >= best - 1]
+    print("|".join([*equal, *(name for name in order[::-1] if name not in equal)][: given.most]))
+
+
 # Kinds of candidates in the figure: label, color, and whether a candidate belongs to it. The first that fits counts.
 KINDS: Sequence[tuple[str, str, Any]] = (
     ("off the shelf", "black", lambda name: "off-the-shelf" in name),
@@ -417,14 +526,13 @@ def figure(given: argparse.Namespace) -> None:
     """Draw percent found at home against the mean over the other sets, one panel per home."""
     import matplotlib.pyplot as plt
 
-    rows = json.loads(given.rows.read_text("utf-8"))
-    homes = [home for home in ALL if any(row["home set"] == home for row in rows)]
+    means = _means(json.loads(given.rows.read_text("utf-8")))
+    homes = [home for home in ALL if any(own == home for _, own in means)]
     drawn, axes = plt.subplots(1, len(homes), figsize=(4.6 * len(homes), 4.2), squeeze=False, layout="constrained")
     for home, axis in zip(homes, axes[0], strict=True):
-        for name in dict.fromkeys(row["candidate"] for row in rows if row["home set"] == home):
-            own = [row for row in rows if (row["home set"], row["candidate"]) == (home, name)]
-            away = [np.mean([percent for other, percent in row["away"].items() if other in ALL]) for row in own]
-            at = float(np.mean(away)), float(np.mean([row["home"] for row in own]))
+        for name in (name for name, own in means if own == home):
+            found, away, _ = means[name, home]
+            at = away, found
             label, color, _ = next(kind for kind in KINDS if kind[2](name))
             marker = "^" if name.startswith("laptop") else "o"
             axis.plot(*at, marker, color=color, label=label, markersize=8 if "off-the-shelf" in name else 6)
@@ -465,6 +573,12 @@ def main() -> None:
     one.add_argument("work", type=Path)
     one.add_argument("study", choices=STUDIES)
     one.set_defaults(do=summary)
+    one = commands.add_parser("rule")
+    one.add_argument("rows", type=Path, help="file of `summary`")
+    one.add_argument("--laptop", action="store_true", help="candidates for a laptop")
+    one.add_argument("--fewest", type=int, default=1, help="fewest seeds of a candidate")
+    one.add_argument("--most", type=int, default=4, help="candidates that the last line names at most")
+    one.set_defaults(do=rule)
     one = commands.add_parser("figure")
     one.add_argument("rows", type=Path, help="file of `summary`")
     one.add_argument("out", type=Path)
