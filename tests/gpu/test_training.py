@@ -135,6 +135,15 @@ def test_it_does_not_matter_whether_the_images_lie_on_the_gpu(
     assert learn(**chosen).fingerprint == resident.fingerprint
 
 
+def test_it_does_not_matter_whether_stored_activations_lie_on_the_gpu(
+    toy: Toy, small_backbone: str, streamed: Callable[[], None], tmp_path: Path
+) -> None:
+    settings = Settings(**TOY | {"trainable": "last"})
+    resident = train(*toy, settings, device="cuda", activations=tmp_path)
+    streamed()
+    assert train(*toy, settings, device="cuda", activations=tmp_path).fingerprint == resident.fingerprint
+
+
 @BACKBONES
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("where", ["resident", "streamed"])

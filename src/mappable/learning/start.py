@@ -35,7 +35,7 @@ from mappable.places.neighbors import find_neighbors
 from mappable.places.pixels import Images, images_of
 from mappable.places.table import Places
 
-RESIDENT = 0.5  # images stay on the GPU if they take at most this fraction of its free memory
+RESIDENT = 0.5  # inputs stay on the GPU if they take at most this fraction of its free memory
 
 
 def new_encoder(settings: Settings) -> Encoder:
@@ -117,22 +117,24 @@ def _inputs(
 ) -> Inputs:
     """Inputs of the network: activations of the frozen layers, or pixels, which stay on the GPU if they fit."""
     if settings.trainable == "all":
-        size = int(np.prod(images.shape))
-        if device.type == "cuda" and size <= RESIDENT * torch.cuda.mem_get_info(device)[0]:
-            return DeviceInputs(_to_device(images, device))
-        return HostInputs(images)
+        return _resident(HostInputs(images), device)
     if activations is not None and not group.first:
         group.wait()  # the first process writes the file; the others only read it
     result = frozen_activations(encoder, images, device=device, precision=settings.precision, folder=activations)
     if activations is not None and group.first:
         group.wait()
-    return result
+    return _resident(result, device)
 
 
-def _to_device(images: Images, device: torch.device) -> Tensor:
-    """Copy all images to the device, in batches, because they may not all fit into the host's memory."""
-    rows = np.arange(len(images))
-    return describe(lambda pixels: pixels, HostInputs(images), rows, device=device, title="copying images to the GPU")
+def _resident(inputs: Inputs, device: torch.device) -> Inputs:
+    """The inputs, copied to a GPU if they fit there. The copy goes in batches, because the host may not hold all."""
+    if device.type != "cuda" or isinstance(inputs, DeviceInputs):
+        return inputs
+    size = len(inputs) * inputs.fetch(np.arange(1), "cpu").nbytes
+    if size > RESIDENT * torch.cuda.mem_get_info(device)[0]:
+        return inputs
+    rows = np.arange(len(inputs))
+    return DeviceInputs(describe(lambda batch: batch, inputs, rows, device=device, title="copying to the GPU"))
 
 
 def _find_clusters(learner: Learner, training_images: int, data: str, folder: Path | None) -> None:
