@@ -155,7 +155,7 @@ def _laptop_default(name: str, **changes: Any) -> Candidate:
     return Candidate(f"laptop resnet default{name}", {**LAPTOP_DEFAULT, **changes}, seeds=SEEDS)
 
 
-# The paper's losses that find most with a rate of 1e-5.
+# Five losses of the paper, with and without a geometric term.
 BEST_LOSSES = ("lazy-quadruplet+distance", "huber", "triplet+huber", "lazy-quadruplet+huber", "distance")
 
 

@@ -56,8 +56,9 @@ def test_without_resnet_a_gpu_trains_all_layers_of_vgg(
     found = plan(street(tmp_path, size=(160, 120)), gpu=True)
     assert found.trained is not None
     assert found.trained.size == (160, 120)  # small files keep their size
-    expected = ("resnet50-keras", "last", 0.0) if at_hand else ("vgg16-v1", "all", 0.3)
-    assert (found.trained.weights, found.trained.trainable, found.trained.light) == expected
+    expected = ("resnet50-keras", "last", 0.0, 50, 2e-4) if at_hand else ("vgg16-v1", "all", 0.3, 20, 1e-4)
+    names = ("weights", "trainable", "light", "distillation", "learning_rate")
+    assert tuple(getattr(found.trained, name) for name in names) == expected
     assert found.off_the_shelf.weights == expected[0]
 
 

@@ -90,9 +90,10 @@ def plan(
     if own is not None and own != find_weights(base["weights"]).backbone:
         del base["weights"], shelf["weights"]
     elif not is_at_hand(base["weights"]):
-        # On a GPU, VGG-16 is better if all layers learn (docs/results.md, "Fourth study").
+        # On a GPU, VGG-16 is better if all layers learn, with values of its own (docs/results.md, "Fourth study").
         network, why = {"weights": OTHER_WEIGHTS}, "npm, which fetches ResNet-50, is missing"
-        base |= network | ({"trainable": "all", "light": 0.3} if gpu else {})
+        all_layers = {"trainable": "all", "light": 0.3, "distillation": 20, "learning_rate": 1e-4}
+        base |= network | (all_layers if gpu else {})
     size, size_reason = _size(places, str(shelf["size"]))
     common = radii | {"size": size} | network
     shelf |= common

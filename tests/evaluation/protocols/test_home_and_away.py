@@ -98,15 +98,22 @@ def test_home_regions_views_and_other_sets_are_scored(scoring: Scoring) -> None:
     assert not found.shelf
 
 
-def test_a_map_has_no_images_of_landmarks_and_makes_its_own_off_the_shelf(scoring: Scoring) -> None:
-    found = scored(scoring, 0.0, own_images=False, shelf=lambda: Seeing(scoring.about, 5.0))
+def test_a_map_makes_its_own_off_the_shelf(scoring: Scoring) -> None:
+    own = replace(scoring, setup=replace(scoring.setup, regions=()))
+    found = scored(own, 0.0, own_images=False, shelf=lambda: Seeing(scoring.about, 5.0))
     assert MIRRORED not in found.away
     assert found.shelf["elsewhere"].percent < 60
-    view = View([result_of(scoring, "own map", found)], scoring.setup)
+    view = View([result_of(own, "own map", found)], own.setup)
     (section,) = sections(view, view.models(HomeAndAway))
-    _, gains = (one.to_json() for one in section.tables)
-    assert gains["columns"][1] == f"{OTHERS}: points"
-    assert not any(column.startswith(MEAN) for column in gains["columns"])  # views were not compared
+    percentages, gains = (one.to_json() for one in section.tables)
+    titles = [title.rpartition(": ")[2] for title in percentages["columns"]]
+    shelf, trained = (dict(zip(titles, row, strict=True)) for row in percentages["rows"])
+    assert (shelf["Model"], trained["Model"]) == ("Off-the-shelf", "Own map")
+    (row,) = gains["rows"]
+    gained = dict(zip(gains["columns"], row, strict=True))
+    for name in (HOME, MEAN, SHIFTED, "elsewhere"):
+        assert gained[f"{name}: points"] == pytest.approx(trained[name]["mean"] - shelf[name])
+    assert gained[f"{HOME}: points"] > 0
 
 
 def test_a_map_without_other_sets_shows_views_and_how_to_add_a_set(scoring: Scoring) -> None:

@@ -48,7 +48,7 @@ class PlaceAccuracy:
 class HomeAndAway:
     """Accuracy at home and by away place.
 
-    If off-the-shelf is not a model, `shelf` has its accuracy on the places of other sets, or `missing` says why not.
+    If off-the-shelf is not a model, `shelf` has its accuracy at home and away, or `missing` says why not.
     """
 
     home: PlaceAccuracy
@@ -85,7 +85,12 @@ def score(scoring: Scoring) -> HomeAndAway:
     if scoring.shelf is None:
         return HomeAndAway(home, found, {})
     try:
-        return HomeAndAway(home, found, located_places(scoring.shelf(), scoring.away))
+        shelf = scoring.shelf()
+        known, asked = (shelf.embed(setup.places[of], progress=False) for of in (landmarks, queries))
+        both = {HOME: _located(setup, landmarks, queries, known, asked)}
+        views = shelf.embed(shifted(images.read(some)), progress=False)
+        both[SHIFTED] = _located(setup, landmarks, some, known, views)
+        return HomeAndAway(home, found, both | located_places(shelf, scoring.away))
     except BadInputError as error:
         return HomeAndAway(home, found, {}, str(error))
 
@@ -133,14 +138,18 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     own_views = {MIRRORED, SHIFTED, *(region.name for region in view.setup.regions)}
     others = [name for name in first.away if name not in own_views]
     names = [HOME, *([OTHERS] if others else []), MEAN, *first.away]
+    titles = [*(["Off-the-shelf"] if first.shelf else []), *(model.title for model in models)]
+
+    def column(name: str) -> list[Cell]:
+        shelf = [_of_one(first.shelf, name, others)] if first.shelf else []
+        own = (model.spread(HomeAndAway, lambda found: _of_one(_by_place(found), name, others)) for model in models)
+        return [*shelf, *own]
+
     percentages = table(
         NAME,
-        Column("Model", [model.title for model in models]),
-        *(
-            Column(name, [_percent(model, name, others) for model in models], group=_group(name, first))
-            for name in names
-        ),
-        best=[_percent(model, OTHERS if others else MEAN, others) for model in models],
+        Column("Model", titles),
+        *(Column(name, column(name), group=_group(name, first)) for name in names),
+        best=column(OTHERS if others else MEAN),
     )
     tables = [percentages]
     gains = [(model, _gains(model, models, others)) for model in models]
@@ -149,7 +158,7 @@ def sections(view: View, models: list[Model]) -> list[Section]:
         tables.append(_table_of_gains(compared, names))
     sentences = [
         "Percent of the queries found, on the set itself and on places and views that no model trained on. Away "
-        "are all columns after the means. A model that loses on other sets has learned this set at the cost of all "
+        "is every column after the means. A model that loses on other sets has learned this set at the cost of all "
         "others.",
     ]
     places = "; ".join(f"{name}: {len(one.errors):,} queries" for name, one in first.away.items())
@@ -179,18 +188,15 @@ def _group(name: str, first: HomeAndAway) -> str:
     return "" if one is None else f"≤ {one.radius:g} {one.unit}"
 
 
-def _percent(model: Model, name: str, others: Sequence[str]) -> Cell:
-    def percent(found: HomeAndAway) -> float | None:
-        if name == HOME:
-            return found.home.percent
-        if name == MEAN:
-            return float(np.mean([one.percent for one in found.away.values()]))
-        if name == OTHERS:
-            known = [found.away[one].percent for one in others if one in found.away]
-            return float(np.mean(known)) if known else None
-        return found.away[name].percent if name in found.away else None
+def _by_place(found: HomeAndAway) -> dict[str, PlaceAccuracy]:
+    return {HOME: found.home, **found.away}
 
-    return model.spread(HomeAndAway, percent)
+
+def _of_one(places: Mapping[str, PlaceAccuracy], name: str, others: Sequence[str]) -> float | None:
+    """Percent found of one column: of a place, or the mean over places."""
+    means = {MEAN: [one for one in places if one != HOME], OTHERS: others}
+    known = [places[one].percent for one in means.get(name, [name]) if one in places]
+    return float(np.mean(known)) if known else None
 
 
 def _table_of_gains(compared: Sequence[tuple[Model, Mapping[str, Interval]]], names: Sequence[str]) -> Table:
@@ -214,13 +220,11 @@ def _gains(model: Model, models: Sequence[Model], others: Sequence[str]) -> dict
         if found is None or model is shelf:
             continue
         same = [] if shelf is None else [one.get(HomeAndAway) for one in shelf.results if one.seed == result.seed]
-        other = {HOME: same[0].home, **same[0].away} if same and same[0] else found.shelf
-        pairs += [({HOME: found.home, **found.away}, other)] if other else []
+        other = _by_place(same[0]) if same and same[0] else found.shelf
+        pairs += [(_by_place(found), other)] if other else []
     if not pairs:
         return {}
     gains = gains_of(pairs)
-    if any(HOME not in other for _, other in pairs):  # off-the-shelf was scored on other sets only
-        gains.pop(MEAN, None)
     elsewhere = [
         ({n: one[n] for n in others if n in one}, {n: two[n] for n in others if n in two}) for one, two in pairs
     ]
