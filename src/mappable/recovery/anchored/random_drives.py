@@ -25,13 +25,14 @@ def random_drives(
     lengths, chord = stretch * np.abs(np.diff(line)), line[-1] - line[0]
     curvatures = np.stack([_cornered(lengths, reach, rng), _winding(lengths, reach, rng)], 1)
     headings = np.cumsum(curvatures.reshape(-1, len(lengths)) * lengths, axis=1)
-    ways = np.cumsum(lengths * np.exp(1j * np.array(SCALES)[:, None] * headings[:, None]), axis=2)
-    ends = np.where(np.abs(ways[:, :, -1]) < 1e-9, 1e-9, ways[:, :, -1])
-    arrives = np.abs(np.log(np.maximum(np.abs(chord / ends), 1e-9))) < np.log(ARRIVING)
-    some = np.flatnonzero(arrives.any(axis=1))[:most]
-    scales = arrives[some].argmax(axis=1)
-    found = line[0] + (chord / ends[some, scales])[:, None] * ways[some, scales]
-    return [plane(np.concatenate([line[:1], one])) for one in found]
+    found: dict[int, Floats] = {}
+    for scale in SCALES:
+        ways = np.cumsum(lengths * np.exp(1j * scale * headings), axis=1)
+        factors = chord / np.where(np.abs(ways[:, -1]) < 1e-9, 1e-9, ways[:, -1])
+        for one in np.flatnonzero((np.abs(factors) < ARRIVING) & (np.abs(factors) > 1 / ARRIVING)).tolist():
+            if one not in found:
+                found[one] = plane(line[0] + factors[one] * np.concatenate([[0.0], ways[one]]))
+    return [found[one] for one in sorted(found)[:most]]
 
 
 def _cornered(lengths: Floats, reach: float, rng: np.random.Generator) -> Floats:
