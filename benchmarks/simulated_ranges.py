@@ -11,7 +11,7 @@ from mappable.errors import BadInputError
 from mappable.randomness import Purpose, generator
 from mappable.recovery.ranges import Ranges
 
-Kind = Literal["open", "loop", "city"]
+Kind = Literal["open", "loop", "city", "wandering", "curling", "snaking"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 WOBBLE = 0.25  # lateral metres within a lane
 APART = 26.0  # smallest distance of an open route from itself, in metres
@@ -21,6 +21,8 @@ SHORTEST = 100.0  # metres, of a route
 STRETCH = 15.0  # metres of a stretch that looks like another
 TRIALS = 2_000  # attempts at a draw that must meet a condition
 OVERLAP = 0.12  # fraction of a loop that is driven twice
+CURVATURE = 0.05  # per metre, of routes that wind: spread, or amplitude
+MEMORY, PERIOD = 20.0, 80.0  # metres after which a curvature is another one, and of a snaking route from left to left
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ def route(kind: Kind, count: int, *, seed: int, length: float = 672.0) -> Floats
     """Positions (count, 2) at equal steps along a simulated route of this length in metres.
 
     "open" never comes near itself. "loop" is a rectangle whose beginning is driven again. "city" wanders through a grid
-    of streets and comes back to them. Streets are 50 to 140 m long and turn by about 90 degrees.
+    of streets and comes back to them. Streets are 50 to 140 m long and turn by about 90 degrees. Three kinds wind
+    gently and may cross themselves: "wandering" with sudden changes of curvature, "curling" with slow ones, "snaking"
+    left and right in turn.
     """
     if kind not in KINDS:
         raise BadInputError(f"unknown route {kind!r}; the routes are {', '.join(KINDS)}")
@@ -53,8 +57,10 @@ def route(kind: Kind, count: int, *, seed: int, length: float = 672.0) -> Floats
         line = _city(rng, length)
     elif kind == "loop":
         line = _loop(rng, length)
-    else:
+    elif kind == "open":
         line = _open(rng, length)
+    else:
+        line = _winding(rng, kind, length)
     at = np.linspace(0, length, count)
     along = np.arange(len(line)) * STEP
     wave = WOBBLE * np.sin(2 * np.pi * at / rng.uniform(20, 40) + rng.uniform(0, 6))
@@ -176,6 +182,20 @@ def _loop(rng: np.random.Generator, length: float) -> Floats:
     every = np.concatenate(headings)
     line: Floats = np.concatenate([np.zeros((1, 2)), (STEP * np.stack([np.cos(every), np.sin(every)], 1)).cumsum(0)])
     return line[: 2 + round(length / STEP)]
+
+
+def _winding(rng: np.random.Generator, kind: Kind, length: float) -> Floats:
+    steps, noise = 2 + round(length / STEP), rng.standard_normal(2 + round((length + 10 * MEMORY) / STEP))
+    if kind == "snaking":
+        phase = rng.uniform(0, 2 * np.pi) + np.cumsum(0.02 * noise[:steps])
+        curvature = CURVATURE * np.sin(2 * np.pi * STEP * np.arange(steps) / PERIOD + phase)
+    else:
+        lags = STEP / MEMORY * np.arange(round(5 * MEMORY / STEP))
+        weights = np.exp(-lags) if kind == "wandering" else np.exp(-np.square(lags - lags[-1] / 2) / 2)
+        curvature = CURVATURE * np.convolve(noise, weights / np.linalg.norm(weights), mode="valid")[:steps]
+    headings = STEP * np.cumsum(curvature)
+    line: Floats = STEP * np.stack([np.cos(headings), np.sin(headings)], 1).cumsum(0)
+    return line
 
 
 def _city(rng: np.random.Generator, length: float) -> Floats:

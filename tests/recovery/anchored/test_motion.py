@@ -155,26 +155,3 @@ def test_draws_find_the_turn_of_a_way_and_how_sharp_it_is() -> None:
     assert (turns[bent][1:-1] / 200 > 0.9).all()
     assert (turns[:20] / 200 < 0.2).all()
     assert (turns[-20:] / 200 < 0.2).all()
-
-
-def test_expected_turns_and_costs_are_sums_over_all_sequences_of_turns() -> None:
-    motion, positions = along_a_line(8)
-    positions[:, 1] = [0.0, 0.0, 0.1, 0.5, 1.2, 1.9, 2.6, 3.3]
-    motion.look(positions)
-    s, t, begin, end = motion.usual_straight, motion.usual_turning, motion.usual_begin, motion.usual_end
-    c = motion.curvature
-    before = np.concatenate([np.zeros((1, 2)), c[:-1]])
-    total, turning = 0.0, np.zeros(len(c))
-    for turns in product((False, True), repeat=len(c)):
-        chance = begin / (begin + end) if turns[0] else end / (begin + end)
-        for one, other in pairwise(turns):
-            chance *= ((1 - end) if other else end) if one else (begin if other else 1 - begin)
-        for turn, now, last in zip(turns, c, before, strict=True):
-            off, spread = (now - motion.usual_likeness * last, t) if turn else (now, s)
-            chance *= np.exp(-0.5 * np.square(off / spread).sum()) / spread
-        total += chance
-        turning += chance * np.array(turns)
-    even = 0.5 * np.square(motion.news / motion.uneven)
-    assert (motion.expect() - even).sum() == pytest.approx(-np.log(total), rel=1e-6)
-    chances = turning / total
-    np.testing.assert_allclose(motion.precision, chances / t**2 + (1 - chances) / s**2, rtol=1e-6)

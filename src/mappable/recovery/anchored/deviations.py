@@ -11,7 +11,10 @@ from mappable.arrays import Floats, Ints
 
 SPREAD, SPREAD_COUNT = 0.2, 20  # prior of the spread of w, in spreads of a range, and its weight in observations
 FIRST_SPREAD = 1.0  # start value of the spread of w, large so that a fit finds deviations soon
-MEAN_SPREAD = 0.5  # prior spread of the mean of w, in spreads of a range: the error of the calibration
+MEAN_SPREAD = 0.05  # prior spread of the mean of w along drives, in spreads of a range: the error of the calibration
+# The same without drives. Along drives, 0.5 made winding paths straight, as ranges counted as too long. Chosen
+# on routes like those of benchmarks/simulated_ranges.py: seeds 1000 to 1002 (winding) and 300 to 303 (open).
+LOOSE_MEAN_SPREAD = 0.5
 SHARED = 0.6  # of the longest range: metres after which 1/e of a deviation is left
 
 
@@ -24,6 +27,7 @@ class Deviations:
         self.likeness = float(np.exp(-step / (SHARED * reach)))
         self.fresh = np.ones(len(before))  # share of the variance that is independent of the point before
         self.fresh[self.later] = 1 - self.likeness**2
+        self.mean_spread = MEAN_SPREAD if len(self.later) else LOOSE_MEAN_SPREAD
         self.mean, self.spread = 0.0, FIRST_SPREAD
 
     def reset(self) -> None:
@@ -56,8 +60,8 @@ class Deviations:
         innovation = np.full(len(w), 1.0)
         innovation[self.later] = 1 - self.likeness
         weight = innovation / (self.fresh * self.spread**2)
-        precision = float(weight @ innovation) + MEAN_SPREAD**-2
-        self.mean += float(weight @ self.news(w) - self.mean * MEAN_SPREAD**-2) / precision
+        precision = float(weight @ innovation) + self.mean_spread**-2
+        self.mean += float(weight @ self.news(w) - self.mean * self.mean_spread**-2) / precision
         if rng is not None:
             self.mean += precision**-0.5 * rng.standard_normal()
         squared = float((np.square(self.news(w)) / self.fresh + variance).sum()) + SPREAD_COUNT * SPREAD**2

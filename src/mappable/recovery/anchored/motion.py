@@ -12,7 +12,6 @@ The user does not give these numbers. They are drawn together with the positions
 the ranges: a turn has a radius of about the longest range.
 """
 
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,25 +146,6 @@ class Motion:
         logs = [-0.5 * np.square(one / spread).sum(1) - (c.shape[1] - 1) * np.log(spread) for one, spread in off]
         straight, turn = (np.where(self.inside, one, 0.0) for one in logs)
         return before, straight, turn
-
-    def expect(self) -> Floats:
-        """Weigh curvatures by their chances to be in a turn, and return costs (t,) summed over straight and turning.
-
-        Unlike `relax`, this gives a sharp turn the cost that draws give it.
-        """
-        prior = copy(self)
-        prior.reset()
-        _, straight, turn = prior._likelihoods(self.curvature)
-        chances, both = _filter_turns(turn - straight, prior.begin, prior.end)
-        for at in range(len(chances) - 2, -1, -1):
-            as_turn, as_straight = (_given_later(chances[at], later, prior.begin, prior.end) for later in (True, False))
-            chances[at] = chances[at + 1] * as_turn + (1 - chances[at + 1]) * as_straight
-        turning = np.array(chances) / prior.turning**2
-        precision = turning + (1 - np.array(chances)) / prior.straight**2
-        self._weigh(precision, prior.likeness * turning / precision)
-        even = np.where(self.inside, 0.5 * np.square(self.news / self.uneven), 0.0)
-        costs: Floats = even - straight - np.log(both)
-        return costs
 
     def _weigh(self, precision: Floats, alike: Floats) -> None:
         self.precision, self.alike = (np.where(self.inside, some, 0.0) for some in (precision, alike))

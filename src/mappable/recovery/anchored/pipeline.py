@@ -15,12 +15,13 @@ from mappable.randomness import Purpose, generator
 from mappable.recovery import hints
 from mappable.recovery.anchored import undetermined
 from mappable.recovery.anchored.folds import Fold
+from mappable.recovery.anchored.guesses import Guess, guess
 from mappable.recovery.anchored.guided import contradictions, coverage, fit_guided, guided_start
 from mappable.recovery.anchored.loose import DOUBTFUL, overrules, place
 from mappable.recovery.anchored.problem import WEAK, Problem, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.relative import Relative, covered, reckon
-from mappable.recovery.anchored.sides import Side, best_sides, draw_sides, guess_spread, relieved, strange
+from mappable.recovery.anchored.sides import Side, best_sides, draw_sides, relieved
 from mappable.recovery.anchored.starts import between_anchors, between_by_shape, drawn_from, grown
 from mappable.recovery.hints import Anchors, Motions, Odometry, Turns, among
 from mappable.recovery.ranges import Ranges
@@ -102,7 +103,7 @@ def recover_anchored(
     )
     with threadpool_limits(1):  # the systems are too small for several threads
         solution = solver.solve(seed, sweeps, progress)
-    refined = solution.refined
+    refined, guessed = solution.refined, solution.guess
     dimensions = anchors.positions.shape[1]
     positions = np.full((ranges.count, dimensions), np.nan)
     covariances = np.full((ranges.count, dimensions, dimensions), np.nan)
@@ -118,18 +119,21 @@ def recover_anchored(
             else undetermined.unplaced(held, gauge)
         ),
         *undetermined.strained(anchors, positions),
-        *(undetermined.untested(len(points)) if solution.drawn else []),
+        *(undetermined.untested(len(points)) if guessed else []),
         *solver.contradictions(points, false),
         *undetermined.undecided_sides(points, solution.sides),
-        *undetermined.doubted_ways(points, solution.doubted),
+        *undetermined.doubted_ways(points, guessed.doubted if guessed else []),
+        *(undetermined.winding() if guessed and guessed.winds else []),
         *undetermined.undecided_folds(points, solution.folds or ()),
-        *undetermined.long_ways(gaps, covered=solution.drawn and dimensions == 2),
+        *undetermined.long_ways(
+            gaps, covered=guessed is not None and dimensions == 2, weak=solution.weak or guessed is None
+        ),
         *undetermined.doubts(false, weak=solution.weak, erratic=solution.erratic),
         *undetermined.misfits(false, refined.noise, doubtful=solution.doubtful),
         *(
             []
             if solution.guided
-            else undetermined.unseen(false, drawn=solution.drawn, folded=solution.folds is not None)
+            else undetermined.unseen(false, drawn=guessed is not None, folded=solution.folds is not None)
         ),
     ]
     found = Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
@@ -146,10 +150,9 @@ class _Solution:
     refined: Refined
     weak: bool  # the ranges are so noisy that they say little
     sides: Sequence[Side] = ()  # gaps of drives that could run on another side
-    doubted: Sequence[Ints] = ()  # gaps of drives whose path is strange
+    guess: Guess | None = None  # what is guessed about turns; None if positions are not drawn
     folds: Sequence[Fold] | None = None  # groups of points that could lie on another side; None if not searched for
     erratic: bool = False  # the path does not move like a drive
-    drawn: bool = False  # positions are the mean of samples
     doubtful: bool = False  # ranges fit worse than their noise explains
     guided: bool = False  # motions lead from each point to the next
     expected: float | None = None  # metres: error of the best estimator after alignment, if no position is known
@@ -214,8 +217,8 @@ class _Solver:
             refined = Refined(problem.state, refined.covariances, 1.0, refined.true)
         else:
             refined, sides = best_sides(problem, refined, rng)
-        refined, doubted = _sampled(problem, refined, sides, rng, sweeps, progress, weak=weak)
-        return _Solution(refined, weak, sides=sides, doubted=doubted, drawn=True)
+        refined, found = _sampled(problem, refined, sides, rng, sweeps, progress, weak=weak)
+        return _Solution(refined, weak, sides=sides, guess=found)
 
     def _guided(self, motions: Motions, seed: int, sweeps: int | None, progress: bool) -> "_Solution":
         """Fit from dead reckoning; draw samples only where motions are missing, because turns there are uncertain."""
@@ -235,8 +238,8 @@ class _Solver:
             return _Solution(refined, weak=False, doubtful=doubtful, guided=whole, expected=expected)
         rng = generator(seed, Purpose.ANCHORED)
         refined, sides = best_sides(problem, refined, rng)
-        refined, doubted = _sampled(problem, refined, sides, rng, sweeps, progress)
-        return _Solution(refined, False, sides=sides, doubted=doubted, drawn=True, expected=expected)
+        refined, found = _sampled(problem, refined, sides, rng, sweeps, progress)
+        return _Solution(refined, False, sides=sides, guess=found, expected=expected)
 
     def _led(self, motions: Motions, start: Floats, frames: Floats) -> Problem:
         """Return the problem with motions; without known positions, the point `gauge` stays at the origin."""
@@ -360,17 +363,18 @@ def _sampled(
     progress: bool,
     *,
     weak: bool = False,
-) -> tuple[Refined, list[Ints]]:
-    """Draw samples from starts whose gaps lie on one of their sides; also return the gaps whose way is strange."""
+) -> tuple[Refined, Guess]:
+    """Draw samples from starts whose gaps lie on one of their sides; allow for wrong guesses of turns."""
     chains, usual = _effort(problem.count)
     if any(side.guessed for side in sides):  # many ways need many chains
         chains, usual = 2 * chains, max(LEAST_SWEEPS, usual // 2)
     starts = draw_sides(refined.state, sides, chains, rng)
     shown = track(starts, "sampling maps that fit", len(starts)) if progress else starts
     drawn = sample(problem, shown, rng, sweeps=usual if sweeps is None else sweeps)
-    doubted = [] if weak else strange(problem, drawn.positions)
-    spread = guess_spread(problem, drawn.positions, sides, doubted, rng)
-    return replace(drawn, covariances=drawn.covariances + spread), doubted
+    found = guess(problem, drawn.positions, rng, weak=weak)
+    state = drawn.state.copy()
+    state[: problem.points, : problem.dimensions] = found.positions
+    return replace(drawn, state=state, covariances=drawn.covariances + found.covariances), found
 
 
 def _effort(count: int) -> tuple[int, int]:

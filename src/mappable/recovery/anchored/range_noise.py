@@ -8,10 +8,12 @@ The model avoids two effects that would make a map too small:
 - Ranges are kept up to a longest range. Of pairs about that far apart, only those measured too short are kept.
 """
 
+from copy import copy
+
 import numpy as np
 from scipy.special import log_ndtr
 
-from mappable.arrays import Bools, Floats
+from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.ranges import Ranges
 
 BINS = 30  # groups of ranges by length, in which the spread is measured
@@ -42,6 +44,13 @@ class RangeNoise:
             limit = self.longest if unlimited is None else float(self.metres[~unlimited].max(initial=0.0))
             self.limit = np.where(self.metres <= limit, limit, np.inf)
         self.for_measured = np.interp(self.metres, self.at, self.spread_at)
+
+    def only(self, some: Ints) -> "RangeNoise":
+        """Return the model of some ranges only."""
+        part = copy(self)
+        part.metres, part.stated, part.limit = self.metres[some], self.stated[some], self.limit[some]
+        part.for_measured = self.for_measured[some]
+        return part
 
     def look(self, distances: Floats, shifts: Floats) -> None:
         """Evaluate the model at these true distances (edges,), with deviations `shifts` (edges,) in spreads."""

@@ -120,11 +120,19 @@ def undecided_folds(points: Ints, folds: Sequence[Fold]) -> Iterator[str]:
         )
 
 
-def long_ways(ways: Sequence[tuple[int | None, int | None, float]], *, covered: bool) -> Iterator[str]:
+def winding() -> Iterator[str]:
+    """Report that a route winds."""
+    yield (
+        "The route winds gently instead of turning at corners: to which side it bends between known positions is a"
+        " guess. The covariances cover other guesses."
+    )
+
+
+def long_ways(ways: Sequence[tuple[int | None, int | None, float]], *, covered: bool, weak: bool) -> Iterator[str]:
     """Report long paths with at least one known end, because short ranges do not decide their turns.
 
     A path is (begin, end, length in longest ranges); an end that is not known is None. Covariances of paths between
-    two known ends may be `covered`: they hold for other guesses, too.
+    two known ends may be `covered`: they hold for other guesses, too. With `weak` ranges, a gentle bend is not seen.
     """
     only = "Covariances are valid only if the guess is right."
     for begin, end, length in ways:
@@ -133,7 +141,7 @@ def long_ways(ways: Sequence[tuple[int | None, int | None, float]], *, covered: 
                 f"The path between the points {begin} and {end} is long: turns there are a guess."
                 f" {'The covariances cover other guesses.' if covered else only}"
             )
-        elif begin is not None and end is not None and length > WINDING:
+        elif begin is not None and end is not None and length > WINDING and (weak or not covered):
             yield (
                 f"The path between the points {begin} and {end} is rather long: if it winds gently instead of turning"
                 " at corners, turns there are a guess, and the covariances do not cover it."
