@@ -85,7 +85,7 @@ def recover_graph(graph: Graph, *, ordered: bool = False, seed: int = 0) -> Reco
     """
     known = known_positions(graph)
     if known is None and graph.motions is None:
-        raise BadInputError("the graph has no motions and no known positions: give one of them")
+        raise BadInputError("the graph has no motions and no known positions: give one of them; the file may be cut")
     point = placing_pose(graph)
     anchors = known if point is None else None
     found = recover_anchored(
