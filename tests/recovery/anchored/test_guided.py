@@ -112,6 +112,16 @@ def test_odometry_that_was_cut_says_which_points_it_covers() -> None:
 
 
 @pytest.mark.medium
+@pytest.mark.parametrize("gap", [(30, 40), (65, 75), (56, COUNT)])
+def test_motions_next_to_a_gap_at_a_turn_are_not_reported(gap: tuple[int, int]) -> None:
+    given = odometry(LOOP)
+    kept = given.where((given.i < gap[0]) | (given.i >= gap[1]))
+    found = recover_anchored(ranges_of(LOOP), None, motions=kept)
+    assert any("odometry" in sentence for sentence in found.undetermined[1:])
+    assert not any("contradict" in sentence for sentence in found.undetermined)
+
+
+@pytest.mark.medium
 def test_a_motion_that_contradicts_the_rest_is_named() -> None:
     given = odometry(OPEN)
     metres = given.metres.copy()

@@ -91,6 +91,12 @@ def fit_guided(problem: Problem) -> tuple[Problem, Refined, Refined]:
             trial.noise.noise = level
             state = settle(trial, state)
             for _ in range(SLIP_ROUNDS):
+                if trial.motion is None:
+                    break
+                trial.motion.relax()  # else a turn where motions are missing makes the motions at its ends look false
+                trial.motion.measure_steps(state[:, : trial.dimensions])
+                state = settle(trial, state, steps=5)
+            for _ in range(SLIP_ROUNDS):
                 if trial.relative is not None:
                     trial.relative.doubt()
                 state = settle(trial, state, steps=3)
