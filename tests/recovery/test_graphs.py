@@ -263,6 +263,19 @@ def test_another_solver_finds_our_solution_in_our_graph() -> None:
     assert np.abs(optimum(replace(written, motions=drifting)).positions - found.positions).max() > 0.3
 
 
+@pytest.mark.medium
+def test_poses_that_no_motion_reaches_are_reported(tmp_path: Path) -> None:
+    graph, _ = made(2)
+    assert graph.motions is not None
+    cut = replace(graph, motions=graph.motions.where(graph.motions.j < 20))
+    found = recover_graph(cut)
+    assert any(f"{COUNT - 20} of {COUNT} poses have no motion (first: point 20)" in one for one in found.undetermined)
+    assert not any("no motion" in one for one in recover_graph(graph).undetermined)
+    lone = Measured(graph.ranges, "one.g2o", {}, graph=replace(graph, motions=None, known=None, priors=None))
+    with pytest.raises(BadInputError, match=r"one\.g2o: the graph has no motions and no known positions"):
+        recover_to_folder(Task(), lambda: lone, tmp_path / "out")
+
+
 def test_a_graph_without_ranges_is_scored(tmp_path: Path) -> None:
     graph, truth = made(2, ranges=False)
     found = recover_graph(graph)
@@ -289,6 +302,7 @@ def test_options_that_do_not_go_with_a_graph_are_refused(tmp_path: Path) -> None
         ("VERTEX_SE2 0 1.0 2.0 0.0", "row 3: the point '0' occurs"),
         ("EDGE_RANGE 0 9 2.0 1.0", "row 3: there is no point '9'"),
         ("EDGE_SE2 0 1 1 0 0 1 0 0 -1 0 1", "row 3: .* positive definite"),
+        ("VERTEX_SE2 7 1e30 2.0 0.0", "row 3: a coordinate is beyond 1e[+]09"),
         ("VERTEX_TRACKXYZ 5 1 2 3", "row 3: VERTEX_TRACKXYZ has 3 dimensions"),
     ],
 )

@@ -52,6 +52,8 @@ def test_tables_of_motions_and_of_displacements(tmp_path: Path) -> None:
         ("a.tum", "0 0 0 0 0 0 0 1\n1 2 0\n", "row 2: 3 values, expected 8"),
         ("a.tum", "0 0 0 0 0 0 0 1\n1 2 0 0 0 0 0 5\n", "row 2: column 'qw' is '5': it does not make a rotation"),
         ("a.tum", "0 0 0 0 0 0 0 1\n", "has 1 poses; give at least two"),
+        ("a.csv", "i,j,forward,left,turn\n0,1,1,0,90\n", "row 2: column 'turn' is '90', expected -6.28319 to 6.28319"),
+        ("a.csv", "i,j,forward,left,turn,sigma\n0,1,1,0,0,1e-30\n", "row 2: column 'sigma' is '1e-30'"),
         ("a.csv", "i,j,forward,left,turn\n2,2,1,0,0\n", "row 2: column 'j' is '2': it must differ from i"),
     ],
 )

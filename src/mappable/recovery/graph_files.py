@@ -124,6 +124,8 @@ def _records(path: Path) -> _Read:
             problem = f"{words[0]} has {len(words) - 1} values, expected {head - 1 + NAMES[kind] + wanted}"
             raise BadInputError(f"{path}, row {row}: {problem}; the file may be cut")
         values = np.array([_number(path, row, text) for text in numbers])
+        if (np.abs(values[:k]) > MAX_COORDINATE).any():
+            raise BadInputError(f"{path}, row {row}: a coordinate is beyond {MAX_COORDINATE:g}")
         if kind in (POSE, MOTION, POSE_PRIOR) and k == 3 and abs(np.linalg.norm(values[3:7]) - 1) > 0.05:
             raise BadInputError(f"{path}, row {row}: the quaternion {' '.join(numbers[3:7])} is not a rotation")
         if kind == POSE and with_time:

@@ -123,7 +123,7 @@ def _motions(table: Table) -> Motions:
     i, j = point_column(table, "i"), point_column(table, "j")
     table.refuse(i == j, "j", "must differ from i")
     metres = np.stack([table.numbers(name, -MAX_COORDINATE, MAX_COORDINATE) for name in ("forward", "left")], 1)
-    turned = rotations(table.numbers("turn"))
+    turned = rotations(table.numbers("turn", -2 * np.pi, 2 * np.pi))  # more may be degrees
     usual = make_motions(i, j, metres, turned)
     if "sigma" not in table.columns and "sigma_turn" not in table.columns:
         return usual
