@@ -34,6 +34,8 @@ def test_times_of_images_select_poses_and_pauses_join_nothing(tmp_path: Path) ->
     found = track.motions(5, np.array([0.5, 2.5, 100.5, 101.5, 200.0]), 2)
     assert found.i.tolist() == [0, 2]
     np.testing.assert_allclose(found.metres[:, 0], [2.0, 1.0])
+    found = track.motions(7, np.array([2.0, 3.0, 40.0, 41.0, 100.0, 101.0, 102.0]), 2)
+    assert found.i.tolist() == [0, 4, 5]  # two images lie inside the pause
 
 
 def test_tables_of_motions_and_of_displacements(tmp_path: Path) -> None:

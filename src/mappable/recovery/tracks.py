@@ -74,7 +74,9 @@ class Track:
                 f"{self.file}: the poses are from {self.seconds[0]:.3f} to {self.seconds[-1]:.3f} s, but the images"
                 f" from {seconds.min():.3f} to {seconds.max():.3f} s: give odometry of the same drive"
             )
-        passed = np.concatenate([[0], np.cumsum(pauses)])[np.searchsorted(self.seconds, seconds, "right") - 1]
+        before = np.searchsorted(self.seconds, seconds, "right") - 1
+        passed = np.concatenate([[0], np.cumsum(pauses)])[before]
+        within &= ~np.append(pauses, False)[before] | (seconds == self.seconds[before])  # not inside a pause
         times = np.clip(seconds, self.seconds[0], self.seconds[-1])
         positions = np.stack([np.interp(times, self.seconds, column) for column in self.positions.T], 1)
         return positions, self._turned(times), within[:-1] & within[1:] & (np.diff(passed) == 0)
