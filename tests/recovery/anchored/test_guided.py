@@ -158,6 +158,15 @@ def test_a_drift_that_only_a_loop_shows_is_questioned() -> None:
 
 
 @pytest.mark.medium
+def test_without_known_positions_only_ranges_show_the_scale() -> None:
+    given = odometry(LOOP, scale=0.06)
+    for known, expected in ((None, True), (Anchors([0, 50], LOOP[[0, 50]], 0.1), False)):
+        found = recover_anchored(ranges_of(LOOP), known, motions=given)
+        assert any("drifts: its steps are +" in one for one in found.undetermined)
+        assert any("Only ranges show that steps are off" in one for one in found.undetermined) is expected
+
+
+@pytest.mark.medium
 def test_loops_that_do_not_close_are_reported() -> None:
     """False ranges join the ends of an open drive, whose odometry is good, and whose ends are known."""
     found = recover_anchored(joined_ends(OPEN), Anchors([0, COUNT - 1], OPEN[[0, -1]], 0.3), motions=odometry(OPEN))

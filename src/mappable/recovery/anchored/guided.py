@@ -140,6 +140,8 @@ def contradictions(problem: Problem, other: Refined, points: Ints, ranges: Range
             f"The odometry drifts: its steps are {100 * np.expm1(-drift[0]):+.1f} % off, and its turns"
             f" {np.degrees(100 * bias):.0f} degrees per 100 m. Both are estimated and corrected."
         )
+        if abs(drift[0]) > DRIFTED[0] and len(problem.known) < 2:
+            yield "Only ranges show that steps are off: if the ranges are too short or too long, the steps are right."
         lost = closing & ~false & (other.true <= 0.5)
         if lost.sum() > max(FEW, 0.5 * closing.sum()) and not _drifts(other.state[problem.points, :-1], relative.k):
             first = np.flatnonzero(lost)[0]
