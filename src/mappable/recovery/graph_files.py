@@ -67,9 +67,7 @@ class _Read:
 
 def read_graph(file: Path | str) -> Graph:
     """Read a factor graph in 2-D or 3-D from a .g2o or .pyfg file."""
-    path = Path(file)
-    if path.suffix not in SUFFIXES:
-        raise BadInputError(f"{path}: the suffix is {path.suffix!r}, expected one of: {', '.join(SUFFIXES)}")
+    path = _checked(file)
     read = _records(path)
     vertices = sorted([*read.records[POSE], *read.records[LANDMARK]], key=lambda one: one[0])
     if not vertices:
@@ -100,6 +98,13 @@ def read_graph(file: Path | str) -> Graph:
     fixed = tuple(one for (one,) in points(FIX))
     ranges = _ranges(read, points(RANGE), len(number))
     return Graph(tuple(number), positions, frames, oriented, ranges, motions, known, priors, seconds, fixed)
+
+
+def _checked(file: Path | str) -> Path:
+    path = Path(file)
+    if path.suffix not in SUFFIXES:
+        raise BadInputError(f"{path}: the suffix is {path.suffix!r}, expected one of: {', '.join(SUFFIXES)}")
+    return path
 
 
 def _records(path: Path) -> _Read:
@@ -229,9 +234,7 @@ def _ranges(read: _Read, pairs: list[list[int]], count: int) -> Ranges:
 
 def write_graph(file: Path | str, graph: Graph) -> None:
     """Write a factor graph as .g2o or .pyfg; numbers are exact."""
-    path = Path(file)
-    if path.suffix not in SUFFIXES:
-        raise BadInputError(f"{path}: the suffix is {path.suffix!r}, expected one of: {', '.join(SUFFIXES)}")
+    path = _checked(file)
     lines, points = [*_lines(graph, path.suffix == ".pyfg")], len(graph.names)
     head = [f"# {points} {len(lines) - points} points and other records (mappable)"] if path.suffix == ".g2o" else []
     write_text(path, "\n".join([*head, *lines]) + "\n")
@@ -245,7 +248,7 @@ def _lines(graph: Graph, timed: bool) -> Iterator[str]:
 
     def record(tag: str, at: int, points: list[int], *numbers: Floats) -> str:
         head = [repr(float(seconds[at]))] if timed and tag != f"VERTEX_{point}" else []
-        return " ".join([tag, *head, *(names[one] for one in points), *(_text(one) for one in np.concatenate(numbers))])
+        return " ".join([tag, *head, *(names[one] for one in points), *map(repr, np.concatenate(numbers).tolist())])
 
     def noise(covariance: Floats) -> Floats:
         matrix = covariance if timed else _inverse(covariance)
@@ -256,7 +259,9 @@ def _lines(graph: Graph, timed: bool) -> Iterator[str]:
         more = [turned[number]] if is_pose else []
         tag = f"VERTEX_{pose if is_pose else point if timed or k == 2 else 'TRACKXYZ'}"
         yield record(tag, number, [number], graph.positions[number], *more)
-    for i, j, metres, sigma in zip(*(getattr(graph.ranges, name).tolist() for name in RANGE_FIELDS), strict=True):
+    measured = graph.ranges
+    columns = measured.i, measured.j, measured.metres, measured.sigma
+    for i, j, metres, sigma in zip(*(column.tolist() for column in columns), strict=True):
         at = i if np.isnan(seconds[j]) else j  # landmarks have no times
         yield record("EDGE_RANGE", at, [i, j], np.array([metres, sigma**2 if timed else sigma**-2]))
     if graph.motions is not None:
@@ -278,9 +283,6 @@ def _lines(graph: Graph, timed: bool) -> Iterator[str]:
         yield record("FIX", number, [number], np.zeros(0))
 
 
-RANGE_FIELDS = ("i", "j", "metres", "sigma")
-
-
 def _angles(frames: Floats) -> Floats:
     """Return angles (m, 1), or quaternions (m, 4)."""
     if frames.shape[1] == 2:
@@ -291,7 +293,3 @@ def _angles(frames: Floats) -> Floats:
 
 def _inverse(matrix: Floats) -> Floats:
     return np.linalg.inv(matrix).astype(np.float64)
-
-
-def _text(value: float) -> str:
-    return repr(float(value))
