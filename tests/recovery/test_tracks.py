@@ -38,14 +38,6 @@ def test_times_of_images_select_poses_and_pauses_join_nothing(tmp_path: Path) ->
     assert found.i.tolist() == [0, 4, 5]  # two images lie inside the pause
 
 
-def test_a_jump_joins_two_drives_and_is_no_motion(tmp_path: Path) -> None:
-    along = [*range(30), *range(30)]
-    rows = [f"{time},{2 * x},0,0" for time, x in enumerate(along)]
-    track = read_odometry(written(tmp_path, "two.csv", "\n".join(["time,x,y,yaw", *rows])))
-    assert isinstance(track, Track)
-    assert track.motions(60, None, 2).i.tolist() == [one for one in range(59) if one != 29]
-
-
 def test_tables_of_motions_and_of_displacements(tmp_path: Path) -> None:
     file = written(tmp_path, "one.csv", "i,j,forward,left,turn,sigma,sigma_turn\n0,1,2,0.5,0.1,0.2,0.05\n")
     found = read_odometry(file)

@@ -27,7 +27,6 @@ from mappable.trajectories import read_tum
 STEP_SIGMA, STEP_SHARE = 0.02, 0.02  # metres, and share of the distance
 TURN_SIGMA, TURN_SHARE = 0.005, 0.02  # radians, and share of the turn
 PAUSE, LONGEST_PAUSE = 20.0, 2.0  # times the usual interval, and seconds: no motion is read across a longer pause
-JUMP, FASTER = 10.0, 20.0  # metres, and times the usual speed: a longer and faster step joins two drives, not two poses
 WANTED = "i, j and x, y, or i, j and forward, left, turn, or time and x, y, yaw"
 
 
@@ -45,7 +44,6 @@ class Track:
 
         Without times, the track must have one pose per point. A track in 3-D gives motions in the plane too, by its
         rotation about z. Points before, after or in a pause of the track get no motions.
-        A jump of the position counts as a pause: the file then has two drives.
         """
         if self.positions.shape[1] < dimensions:
             raise BadInputError(f"{self.file}: poses have 2 dimensions, expected {dimensions}")
@@ -60,9 +58,7 @@ class Track:
     def _per_point(self, count: int, seconds: Floats | None) -> tuple[Floats, Floats, Bools]:
         """Return the pose of each point, by its time or by its row, and which steps (count - 1,) the track covers."""
         steps = np.diff(self.seconds)
-        ways = np.linalg.norm(np.diff(self.positions, axis=0), axis=1)
-        jumps = (ways > JUMP) & (ways > FASTER * np.quantile(ways / steps, 0.9) * steps)
-        pauses = jumps | (steps > max(PAUSE * float(np.median(steps)), LONGEST_PAUSE))
+        pauses = steps > max(PAUSE * float(np.median(steps)), LONGEST_PAUSE)
         within = np.zeros(0, dtype=bool)
         if seconds is not None:
             within = (seconds >= self.seconds[0]) & (seconds <= self.seconds[-1])
