@@ -112,6 +112,15 @@ def test_odometry_that_was_cut_says_which_points_it_covers() -> None:
 
 
 @pytest.mark.medium
+def test_ranges_that_close_a_loop_place_the_odometry_behind_a_gap() -> None:
+    given = odometry(LOOP)
+    kept = given.where((given.i < 20) | (given.i >= 30))
+    found = recover_anchored(ranges_of(LOOP), None, motions=kept)
+    assert aligned_score(found.positions, LOOP, scale=False).rmse < 0.5
+    assert not any("contradict" in sentence for sentence in found.undetermined)
+
+
+@pytest.mark.medium
 @pytest.mark.parametrize("gap", [(30, 40), (65, 75), (56, COUNT)])
 def test_motions_next_to_a_gap_at_a_turn_are_not_reported(gap: tuple[int, int]) -> None:
     given = odometry(LOOP)
