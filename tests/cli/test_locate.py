@@ -13,6 +13,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.spatial.transform import Rotation
+from trust.bags import BagWriter
 from typer.testing import Result
 
 from mappable.cli.locate import _print_reasons
@@ -332,6 +334,34 @@ def test_positions_are_recovered_from_images(mappable: Run, wall: Path, wall_map
     near = mappable("recover", "images", wall_map, wall / "rain", tmp_path / "near", "--radius", 6)
     assert near.exit_code == 0, near.output
     refused(mappable(*arguments, "--truth", wall), "has 359 places", "160 points")
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("few_sweeps")
+def test_images_are_recovered_with_odometry_of_a_table_or_a_bag(
+    mappable: Run, wall: Path, wall_map: Path, tmp_path: Path
+) -> None:
+    rain = load_places(wall).where(sequence="rain")
+    save_places(rain, tmp_path / "rain.parquet")
+    poses = [(float(-y), float(x)) for x, y in rain.positions - rain.positions[0]]  # a frame of its own
+    bag, rows = BagWriter("mcap"), ["time,x,y,yaw"]
+    for row, (time, (x, y)) in enumerate(zip(rain.time.tolist(), poses, strict=True)):
+        if not 60 <= row < 90:  # the odometry paused
+            rows.append(f"{time / 1e9:.9f},{x},{y},{np.pi / 2}")
+            bag.add_odometry("/odom", time, (x, y, 0), Rotation.from_euler("z", np.pi / 2).as_quat())
+    (tmp_path / "table.csv").write_text("\n".join(rows) + "\n")
+    known = "\n".join(f"{row},{rain.x[row]},{rain.y[row]}" for row in (0, 80, 159))
+    (tmp_path / "known.csv").write_text(f"point,x,y\n{known}\n")
+    maps = []
+    for odometry in (tmp_path / "table.csv", bag.write(tmp_path, "bag")):
+        arguments = ["recover", "images", wall_map, tmp_path / "rain.parquet", tmp_path / "out", "--overwrite"]
+        result = mappable(*arguments, "--odometry", odometry, "--anchors", tmp_path / "known.csv")
+        assert result.exit_code == 0, result.output
+        assert "The odometry has 2 separate parts (points 0 to 59, 90 to 159)" in result.stdout
+        maps.append(np.loadtxt(tmp_path / "out/trajectory.txt"))
+        assert np.abs(maps[-1][:, 1:3] - rain.positions).max() < 5.0
+    np.testing.assert_allclose(maps[0], maps[1], atol=1e-3)
+    refused(mappable(*arguments, "--odometry", odometry, "--odometry-topic", "/no"), "/no")
 
 
 def test_what_cannot_be_recovered_from(

@@ -157,6 +157,20 @@ def test_a_loop_with_odometry_needs_no_known_position_and_goes_out_as_a_graph(tm
 
 
 @pytest.mark.medium
+def test_motions_place_points_without_an_order(ranges_file: Path, tmp_path: Path) -> None:
+    steps = np.diff(TRUTH, axis=0)
+    headings = np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
+    turns, metres = np.diff(headings, append=headings[-1]), np.linalg.norm(steps, axis=1)
+    rows = [f"{n},{n + 1},{m},0,{a}" for n, (m, a) in enumerate(zip(metres, turns, strict=True))]
+    ways = text_file(tmp_path / "ways.csv", "i,j,forward,left,turn", rows)
+    truth = positions_file(tmp_path / "truth.csv", TRUTH)
+    result = run(ranges_file, tmp_path / "out", "--odometry", ways, "--unordered", "--truth", truth)
+    assert result.exit_code == 0, result.exception
+    scores = json.loads((tmp_path / "out/summary.json").read_text())["scores"]
+    assert scores["aligned, scale as measured"]["rmse"] < 1.0
+
+
+@pytest.mark.medium
 def test_three_dimensions_are_those_of_the_known_positions_or_asked_for(tmp_path: Path) -> None:
     points = np.random.default_rng(0).uniform(0, 15, (60, 3))
     file = save(measure(points, NOISES["low"], seed=0, radius=12.0), tmp_path / "ranges.csv")
@@ -246,7 +260,10 @@ def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) ->
     refused(run(ranges_file, ranges_file), "ranges.csv", "not a writable folder")
     refused(run(ranges_file, out, "--scale", 2), "--scale", "matrix in an .npy file")
     refused(run(ranges_file, out, "--anchors", anchors, "--method", "sdp"), "use the default method")
-    refused(run(ranges_file, out, "--anchors", positions_file(tmp_path / "a.csv", TRUTH[:1], [900])), "900")
+    far = positions_file(tmp_path / "a.csv", TRUTH[:1], [900])
+    refused(run(ranges_file, out, "--anchors", far), "a.csv, row 2: column 'point' is '900'", "number of points, 150")
+    ways = text_file(tmp_path / "ways.csv", "i,j,forward,left,turn", ["0,1,2,0,0", "1,900,2,0,0"])
+    refused(run(ranges_file, out, "--odometry", ways), "ways.csv, row 3: column 'j' is '900'")
     truth = positions_file(tmp_path / "truth.csv", TRUTH)
     refused(
         run(ranges_file, out, "--truth", truth, "--dimensions", 3), "truth.csv: positions have 2 dimensions, expected 3"

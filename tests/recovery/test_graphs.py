@@ -151,6 +151,17 @@ def test_gtsam_reads_our_pose_graphs_and_finds_the_same_optimum(k: int, tmp_path
 
 
 @pytest.mark.parametrize("k", [2, 3])
+def test_gtsam_reads_all_motions_next_to_records_that_it_does_not_know(k: int, tmp_path: Path) -> None:
+    gtsam = pytest.importorskip("gtsam", reason="gtsam has no wheel for this platform")
+    graph, _ = made(k)
+    write_graph(tmp_path / "one.g2o", replace(graph, fixed=(0,)))
+    factors, values = gtsam.readG2o(str(tmp_path / "one.g2o"), k == 3)
+    assert graph.motions is not None
+    assert factors.size() == len(graph.motions)
+    assert values.size() == len(graph.names)
+
+
+@pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("suffix", [".g2o", ".pyfg"])
 def test_a_graph_is_read_as_it_was_written(k: int, suffix: str, tmp_path: Path) -> None:
     graph, _ = made(k)
@@ -252,6 +263,19 @@ def test_another_solver_finds_our_solution_in_our_graph() -> None:
     assert np.abs(optimum(replace(written, motions=drifting)).positions - found.positions).max() > 0.3
 
 
+@pytest.mark.medium
+def test_poses_that_no_motion_reaches_are_reported(tmp_path: Path) -> None:
+    graph, _ = made(2)
+    assert graph.motions is not None
+    cut = replace(graph, motions=graph.motions.where(graph.motions.j < 20))
+    found = recover_graph(cut)
+    assert any(f"{COUNT - 20} of {COUNT} poses have no motion (first: point 20)" in one for one in found.undetermined)
+    assert not any("no motion" in one for one in recover_graph(graph).undetermined)
+    lone = Measured(graph.ranges, "one.g2o", {}, graph=replace(graph, motions=None, known=None, priors=None))
+    with pytest.raises(BadInputError, match=r"one\.g2o: the graph has no motions and no known positions"):
+        recover_to_folder(Task(), lambda: lone, tmp_path / "out")
+
+
 def test_a_graph_without_ranges_is_scored(tmp_path: Path) -> None:
     graph, truth = made(2, ranges=False)
     found = recover_graph(graph)
@@ -278,6 +302,7 @@ def test_options_that_do_not_go_with_a_graph_are_refused(tmp_path: Path) -> None
         ("VERTEX_SE2 0 1.0 2.0 0.0", "row 3: the point '0' occurs"),
         ("EDGE_RANGE 0 9 2.0 1.0", "row 3: there is no point '9'"),
         ("EDGE_SE2 0 1 1 0 0 1 0 0 -1 0 1", "row 3: .* positive definite"),
+        ("VERTEX_SE2 7 1e30 2.0 0.0", "row 3: a coordinate is beyond 1e[+]09"),
         ("VERTEX_TRACKXYZ 5 1 2 3", "row 3: VERTEX_TRACKXYZ has 3 dimensions"),
     ],
 )
@@ -286,3 +311,32 @@ def test_a_row_that_cannot_be_is_named(line: str, words: str, tmp_path: Path) ->
     file.write_text(f"VERTEX_SE2 0 0 0 0\nVERTEX_SE2 1 1 0 0\n{line}\n")
     with pytest.raises(BadInputError, match=words):
         read_graph(file)
+
+
+@pytest.mark.parametrize("suffix", ["g2o", "pyfg"])
+def test_a_file_that_is_cut_does_not_read_as_complete(suffix: str, tmp_path: Path) -> None:
+    graph, _ = made(2)
+    write_graph(tmp_path / f"one.{suffix}", graph)
+    lines = (tmp_path / f"one.{suffix}").read_text().splitlines(keepends=True)
+    assert lines[0].startswith("VERTEX_SE2") is (suffix == "pyfg")  # readers of pyfg take the dimensions from row 1
+    cut, row = tmp_path / f"cut.{suffix}", 1 + max(at for at, line in enumerate(lines) if "RANGE" in line)
+    cut.write_text("".join(lines[: row - 1]) + lines[row - 1].rstrip()[:-1])
+    with pytest.raises(BadInputError, match=f"row {row}: the last line has no line break, so the file may be cut"):
+        read_graph(cut)
+    cut.write_text("".join(lines[: row - 1]) + lines[row - 1].rsplit(" ", 1)[0] + "\n")
+    with pytest.raises(BadInputError, match=rf"row {row}: EDGE_RANGE has {3 + (suffix == 'pyfg')} values, expected"):
+        read_graph(cut)
+    cut.write_text("".join(lines[: row - 9]))
+    with pytest.raises(
+        BadInputError, match=r"other records up to here, but row 1 states|no motions and no known .* may be cut"
+    ):
+        recover_graph(read_graph(cut))
+
+
+def test_a_file_of_others_is_read_without_a_number_of_records(tmp_path: Path) -> None:
+    text = "VERTEX_SE2 0 0 0 0\nVERTEX_SE2 1 1 0 0\n# a comment\nEDGE_RANGE 0 1 1.0 4.0\n"
+    (tmp_path / "one.g2o").write_text(text)
+    assert read_graph(tmp_path / "one.g2o").ranges.sigma.tolist() == [0.5]
+    (tmp_path / "one.g2o").write_text(f"# 2 2 points and other records (mappable)\n{text}")
+    with pytest.raises(BadInputError, match="row 5: 2 points and 1 other records up to here, but row 1 states 2 and 2"):
+        read_graph(tmp_path / "one.g2o")

@@ -34,6 +34,8 @@ def test_times_of_images_select_poses_and_pauses_join_nothing(tmp_path: Path) ->
     found = track.motions(5, np.array([0.5, 2.5, 100.5, 101.5, 200.0]), 2)
     assert found.i.tolist() == [0, 2]
     np.testing.assert_allclose(found.metres[:, 0], [2.0, 1.0])
+    found = track.motions(7, np.array([2.0, 3.0, 40.0, 41.0, 100.0, 101.0, 102.0]), 2)
+    assert found.i.tolist() == [0, 4, 5]  # two images lie inside the pause
 
 
 def test_tables_of_motions_and_of_displacements(tmp_path: Path) -> None:
@@ -52,6 +54,8 @@ def test_tables_of_motions_and_of_displacements(tmp_path: Path) -> None:
         ("a.tum", "0 0 0 0 0 0 0 1\n1 2 0\n", "row 2: 3 values, expected 8"),
         ("a.tum", "0 0 0 0 0 0 0 1\n1 2 0 0 0 0 0 5\n", "row 2: column 'qw' is '5': it does not make a rotation"),
         ("a.tum", "0 0 0 0 0 0 0 1\n", "has 1 poses; give at least two"),
+        ("a.csv", "i,j,forward,left,turn\n0,1,1,0,90\n", "row 2: column 'turn' is '90', expected -6.28319 to 6.28319"),
+        ("a.csv", "i,j,forward,left,turn,sigma\n0,1,1,0,0,1e-30\n", "row 2: column 'sigma' is '1e-30'"),
         ("a.csv", "i,j,forward,left,turn\n2,2,1,0,0\n", "row 2: column 'j' is '2': it must differ from i"),
     ],
 )

@@ -80,7 +80,7 @@ def _certified(graph: Graph) -> Certificate:
     y[quadratic.node[turning], 0] = graph.frames[turning, 0, 0] + 1j * graph.frames[turning, 1, 0]
     given = lifted.cost(y)
     y = lifted.descend(y)
-    best, bound, rank = lifted.cost(y), 0.0, 1  # a sum of squares is never below 0
+    best, bound, rank = max(lifted.cost(y), 0.0), 0.0, 1  # a sum of squares is below 0 by rounding only
     for rank in range(1, RANKS + 1):
         bound = min(max(bound, _bound(lifted, y)), best)  # above by rounding only
         if best - bound <= TIGHT * max(best, 1.0) or lifted.cost(y) - bound <= 1e-4 * max(best, 1.0) or rank == RANKS:

@@ -17,7 +17,7 @@ from mappable.errors import BadInputError, DamagedFileError
 from mappable.files import write_text
 from mappable.formats import Format
 from mappable.recovery.hints import Anchors, Turns
-from mappable.recovery.ranges import Ranges, ranges_of_matrix
+from mappable.recovery.ranges import MIN_SIGMA, Ranges, ranges_of_matrix
 from mappable.recovery.result import Recovered
 from mappable.tables import Table, read_table
 from mappable.trajectories import read_tum
@@ -165,12 +165,24 @@ def point_column(table: Table, name: str) -> Ints:
     return values.astype(np.int64)
 
 
+def check_points(file: Path | None, count: int) -> None:
+    """Raise if a table of hints names a point that is not among `count` points."""
+    if file is None or file.suffix not in (".csv", ".parquet"):
+        return
+    table = read_table(file)
+    for name in ("point", "i", "j"):
+        if name in table.columns:
+            outside = point_column(table, name) >= count
+            table.refuse(outside, name, f"must be below the number of points, {count:,}")
+
+
 def sigma_column(table: Table, default: float | Floats, name: str = "sigma") -> Floats:
     """Read a column of standard deviations, or return the default (one number, or one per row)."""
     if name not in table.columns:
         return np.broadcast_to(np.asarray(default, dtype=np.float64), len(table))
     sigma = table.numbers(name)
     table.refuse(sigma <= 0, name, "must be above 0")
+    table.refuse((sigma < MIN_SIGMA) | (sigma > MAX_COORDINATE), name, f"must be {MIN_SIGMA:g} to {MAX_COORDINATE:g}")
     return sigma
 
 

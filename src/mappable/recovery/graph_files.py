@@ -3,8 +3,14 @@
 Both have a record per line. A pose is x y theta, or x y z and a quaternion. Edges of g2o have information matrices,
 those of pyfg covariances: the upper triangle by rows, translations first. Records of pyfg have times, and names instead
 of numbers. The record EDGE_RANGE of g2o is not in its standard: `EDGE_RANGE i j metres information`.
+
+A cut file must not read as complete. So the first line that we write to g2o is a comment with the numbers of points and
+other records. GTSAM reads two numbers after the first word of each line; where it finds none, it drops all later edges.
+Readers of pyfg refuse comments. There, motions follow ranges, and known poses and positions come last: a file that is
+cut before its motions and known positions has neither, and such a graph cannot be recovered.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -43,6 +49,7 @@ RECORDS = {  # what a record is, and its dimensions
     "FIX": (FIX, 0),
 }
 NAMES = {POSE: 1, LANDMARK: 1, MOTION: 2, RANGE: 2, POSE_PRIOR: 1, POINT_PRIOR: 1, FIX: 1}  # points of a record
+COUNTED = re.compile(r"# (\d+) (\d+) points and other records \(mappable\)")  # the first line of our files
 ROUND = 1e-3  # variances of a known position may differ by this share between axes
 
 
@@ -60,9 +67,7 @@ class _Read:
 
 def read_graph(file: Path | str) -> Graph:
     """Read a factor graph in 2-D or 3-D from a .g2o or .pyfg file."""
-    path = Path(file)
-    if path.suffix not in SUFFIXES:
-        raise BadInputError(f"{path}: the suffix is {path.suffix!r}, expected one of: {', '.join(SUFFIXES)}")
+    path = _checked(file)
     read = _records(path)
     vertices = sorted([*read.records[POSE], *read.records[LANDMARK]], key=lambda one: one[0])
     if not vertices:
@@ -95,10 +100,18 @@ def read_graph(file: Path | str) -> Graph:
     return Graph(tuple(number), positions, frames, oriented, ranges, motions, known, priors, seconds, fixed)
 
 
+def _checked(file: Path | str) -> Path:
+    path = Path(file)
+    if path.suffix not in SUFFIXES:
+        raise BadInputError(f"{path}: the suffix is {path.suffix!r}, expected one of: {', '.join(SUFFIXES)}")
+    return path
+
+
 def _records(path: Path) -> _Read:
     timed, read = path.suffix == ".pyfg", _Read(path)
     with reading(path):
-        lines = path.read_text("utf-8-sig").splitlines()
+        text = path.read_text("utf-8-sig")
+    lines = text.splitlines()
     for row, words in zip(count(1), map(str.split, lines), strict=False):
         if not words or words[0].startswith("#"):
             continue
@@ -116,12 +129,30 @@ def _records(path: Path) -> _Read:
             problem = f"{words[0]} has {len(words) - 1} values, expected {head - 1 + NAMES[kind] + wanted}"
             raise BadInputError(f"{path}, row {row}: {problem}; the file may be cut")
         values = np.array([_number(path, row, text) for text in numbers])
+        if (np.abs(values[:k]) > MAX_COORDINATE).any():
+            raise BadInputError(f"{path}, row {row}: a coordinate is beyond {MAX_COORDINATE:g}")
         if kind in (POSE, MOTION, POSE_PRIOR) and k == 3 and abs(np.linalg.norm(values[3:7]) - 1) > 0.05:
             raise BadInputError(f"{path}, row {row}: the quaternion {' '.join(numbers[3:7])} is not a rotation")
         if kind == POSE and with_time:
             read.seconds[names[0]] = _number(path, row, words[1])
         read.records[kind].append((row, names, values))
+    _check_whole(read, text, lines)
     return read
+
+
+def _check_whole(read: _Read, text: str, lines: list[str]) -> None:
+    """Raise if the last line has no end, or if the numbers of records are not those of the first line."""
+    place = f"{read.file}, row {len(lines)}"
+    if lines and lines[-1].strip() and text[-1] not in "\r\n":
+        problem = "the last line has no line break, so the file may be cut; add a line break if it is complete"
+        raise BadInputError(f"{place}: {problem}")
+    stated = COUNTED.match(lines[0]) if lines else None
+    found = {kind: len(records) for kind, records in read.records.items()}
+    points = found[POSE] + found[LANDMARK]
+    if stated is not None and stated.groups() != (str(points), str(sum(found.values()) - points)):
+        problem = f"{points} points and {sum(found.values()) - points} other records up to here, but row 1 states"
+        remedy = "the file is cut; remove row 1 if you changed the file"
+        raise BadInputError(f"{place}: {problem} {stated[1]} and {stated[2]}: {remedy}")
 
 
 def _count(kind: int, k: int) -> int:
@@ -203,10 +234,10 @@ def _ranges(read: _Read, pairs: list[list[int]], count: int) -> Ranges:
 
 def write_graph(file: Path | str, graph: Graph) -> None:
     """Write a factor graph as .g2o or .pyfg; numbers are exact."""
-    path = Path(file)
-    if path.suffix not in SUFFIXES:
-        raise BadInputError(f"{path}: the suffix is {path.suffix!r}, expected one of: {', '.join(SUFFIXES)}")
-    write_text(path, "\n".join(_lines(graph, path.suffix == ".pyfg")) + "\n")
+    path = _checked(file)
+    lines, points = [*_lines(graph, path.suffix == ".pyfg")], len(graph.names)
+    head = [f"# {points} {len(lines) - points} points and other records (mappable)"] if path.suffix == ".g2o" else []
+    write_text(path, "\n".join([*head, *lines]) + "\n")
 
 
 def _lines(graph: Graph, timed: bool) -> Iterator[str]:
@@ -217,7 +248,7 @@ def _lines(graph: Graph, timed: bool) -> Iterator[str]:
 
     def record(tag: str, at: int, points: list[int], *numbers: Floats) -> str:
         head = [repr(float(seconds[at]))] if timed and tag != f"VERTEX_{point}" else []
-        return " ".join([tag, *head, *(names[one] for one in points), *(_text(one) for one in np.concatenate(numbers))])
+        return " ".join([tag, *head, *(names[one] for one in points), *map(repr, np.concatenate(numbers).tolist())])
 
     def noise(covariance: Floats) -> Floats:
         matrix = covariance if timed else _inverse(covariance)
@@ -228,8 +259,15 @@ def _lines(graph: Graph, timed: bool) -> Iterator[str]:
         more = [turned[number]] if is_pose else []
         tag = f"VERTEX_{pose if is_pose else point if timed or k == 2 else 'TRACKXYZ'}"
         yield record(tag, number, [number], graph.positions[number], *more)
-    for number in graph.fixed:
-        yield record("FIX", number, [number], np.zeros(0))
+    measured = graph.ranges
+    columns = measured.i, measured.j, measured.metres, measured.sigma
+    for i, j, metres, sigma in zip(*(column.tolist() for column in columns), strict=True):
+        at = i if np.isnan(seconds[j]) else j  # landmarks have no times
+        yield record("EDGE_RANGE", at, [i, j], np.array([metres, sigma**2 if timed else sigma**-2]))
+    if graph.motions is not None:
+        one, turned = graph.motions, _angles(graph.motions.rotations)
+        for row, (i, j) in enumerate(zip(one.i.tolist(), one.j.tolist(), strict=True)):
+            yield record(f"EDGE_{pose}", j, [i, j], one.metres[row], turned[row], noise(one.covariance[row]))
     if graph.priors is not None:
         one, turned = graph.priors, _angles(graph.priors.rotations)
         tag = f"VERTEX_{pose}:PRIOR" if timed or k == 3 else f"EDGE_PRIOR_{pose}"
@@ -241,16 +279,8 @@ def _lines(graph: Graph, timed: bool) -> Iterator[str]:
         ):
             form = f"EDGE_PRIOR_{'SE2_XY' if k == 2 and graph.oriented[number] else point}"
             yield record(f"VERTEX_{point}:PRIOR" if timed else form, number, [number], at, noise(sigma**2 * np.eye(k)))
-    if graph.motions is not None:
-        one, turned = graph.motions, _angles(graph.motions.rotations)
-        for row, (i, j) in enumerate(zip(one.i.tolist(), one.j.tolist(), strict=True)):
-            yield record(f"EDGE_{pose}", j, [i, j], one.metres[row], turned[row], noise(one.covariance[row]))
-    for i, j, metres, sigma in zip(*(getattr(graph.ranges, name).tolist() for name in RANGE_FIELDS), strict=True):
-        at = i if np.isnan(seconds[j]) else j  # landmarks have no times
-        yield record("EDGE_RANGE", at, [i, j], np.array([metres, sigma**2 if timed else sigma**-2]))
-
-
-RANGE_FIELDS = ("i", "j", "metres", "sigma")
+    for number in graph.fixed:
+        yield record("FIX", number, [number], np.zeros(0))
 
 
 def _angles(frames: Floats) -> Floats:
@@ -263,7 +293,3 @@ def _angles(frames: Floats) -> Floats:
 
 def _inverse(matrix: Floats) -> Floats:
     return np.linalg.inv(matrix).astype(np.float64)
-
-
-def _text(value: float) -> str:
-    return repr(float(value))

@@ -1,5 +1,6 @@
 """Factor graphs: poses, landmarks, relative motions, ranges and known positions, as SLAM libraries exchange them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,7 +86,7 @@ def recover_graph(graph: Graph, *, ordered: bool = False, seed: int = 0) -> Reco
     """
     known = known_positions(graph)
     if known is None and graph.motions is None:
-        raise BadInputError("the graph has no motions and no known positions: give one of them")
+        raise BadInputError("the graph has no motions and no known positions: give one of them; the file may be cut")
     point = placing_pose(graph)
     anchors = known if point is None else None
     found = recover_anchored(
@@ -97,6 +98,7 @@ def recover_graph(graph: Graph, *, ordered: bool = False, seed: int = 0) -> Reco
         gauge=point,
         start=(graph.positions, graph.frames),
     )
+    found = replace(found, undetermined=(*found.undetermined, *_unmoved(graph)))
     if point is None or found.frames is None or found.covariances is None:
         return found
     position, frame = graph.positions[point], graph.frames[point]
@@ -115,6 +117,19 @@ def recover_graph(graph: Graph, *, ordered: bool = False, seed: int = 0) -> Reco
         covariances=frame @ found.covariances @ frame.T,
         undetermined=(f"{said}, and covariances are relative to it. {undetermined.SCALE}", *found.undetermined[1:]),
     )
+
+
+def _unmoved(graph: Graph) -> Iterator[str]:
+    """Report poses that no motion reaches, if any motion is given."""
+    if graph.motions is None:
+        return
+    unmoved = graph.oriented.copy()
+    unmoved[graph.motions.i] = unmoved[graph.motions.j] = False
+    if unmoved.any():
+        yield (
+            f"{unmoved.sum():,} of {graph.oriented.sum():,} poses have no motion (first: point"
+            f" {int(np.argmax(unmoved))}): they rest on ranges and known positions, or the file was cut."
+        )
 
 
 def placing_pose(graph: Graph) -> int | None:

@@ -33,13 +33,7 @@ class Anchors:
                 f" {numbers.shape} and {places.shape}"
             )
         spread = _sigma("anchors", sigma, len(numbers))
-        for wrong, problem in (
-            (~np.isfinite(places).all(axis=1), "has a coordinate that is not a number"),
-            ((np.abs(places) > MAX_COORDINATE).any(axis=1), f"has a coordinate beyond {MAX_COORDINATE:g}"),
-            (~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"),
-        ):
-            if wrong.any():
-                raise BadInputError(f"the anchor at point {numbers[np.flatnonzero(wrong)[0]]} {problem}")
+        _refuse(lambda row: f"the anchor at point {numbers[row]}", *_bad_places(places), _bad_sigma(spread))
         if len(np.unique(numbers)) < len(numbers):
             raise BadInputError(f"duplicate anchor point {_duplicate(numbers)}: give one position per point")
         _set(self, points=whole_numbers("anchors", numbers), positions=places, sigma=spread)
@@ -72,9 +66,8 @@ class Odometry:
         _refuse(
             lambda row: f"the odometry from point {begin[row]} to {end[row]}",
             (begin == end, "leads from a point to itself"),
-            (~np.isfinite(ways).all(axis=1), "has a coordinate that is not a number"),
-            ((np.abs(ways) > MAX_COORDINATE).any(axis=1), f"has a coordinate beyond {MAX_COORDINATE:g}"),
-            (~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"),
+            *_bad_places(ways),
+            _bad_sigma(spread),
         )
         begin, end = whole_numbers("odometry", begin), whole_numbers("odometry", end)
         _set(self, i=begin, j=end, metres=ways, sigma=spread)
@@ -124,10 +117,7 @@ class Motions:
         _refuse(
             lambda row: f"the motion from point {begin[row]} to {end[row]}",
             (begin == end, "leads from a point to itself"),
-            (
-                ~(np.abs(ways) <= MAX_COORDINATE).all(1),
-                f"has a coordinate that is not a number up to {MAX_COORDINATE:g}",
-            ),
+            *_bad_places(ways),
             (~np.isfinite(turned).all((1, 2)), "has a rotation that is not a number"),
             (~(np.linalg.eigvalsh(np.nan_to_num(spread))[:, 0] > 0), "has a covariance that is not positive definite"),
         )
@@ -174,7 +164,7 @@ class Turns:
         _refuse(
             lambda row: f"the turn at point {numbers[row]} ({angles[row]:g} radians)",
             (~(np.abs(angles) <= np.pi), "is not between -pi and pi"),
-            (~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"),
+            _bad_sigma(spread),
         )
         if len(np.unique(numbers)) < len(numbers):
             raise BadInputError(f"duplicate turn at point {_duplicate(numbers)}: give one turn per point")
@@ -218,6 +208,18 @@ def _refuse(name: Callable[[int], str], *problems: tuple[Bools | np.bool, str]) 
     for wrong, problem in problems:
         if wrong.any():
             raise BadInputError(f"{name(int(np.flatnonzero(wrong)[0]))} {problem}")
+
+
+def _bad_places(places: Floats) -> list[tuple[Bools | np.bool, str]]:
+    """Return which rows of coordinates (m, k) cannot be, and why."""
+    return [
+        (~np.isfinite(places).all(axis=1), "has a coordinate that is not a number"),
+        ((np.abs(places) > MAX_COORDINATE).any(axis=1), f"has a coordinate beyond {MAX_COORDINATE:g}"),
+    ]
+
+
+def _bad_sigma(spread: Floats) -> tuple[Bools | np.bool, str]:
+    return ~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"
 
 
 def _sigma(what: str, sigma: ArrayLike, count: int) -> Floats:

@@ -18,11 +18,10 @@ from mappable.recovery.unanchored.undetermined import sentences
 
 @dataclass(frozen=True)
 class Method:
-    """A method to recover positions, and the largest number of points it takes."""
+    """A method to recover positions."""
 
     summary: str
     run: Callable[[Ranges, int, int], Recovered]  # arguments: ranges, dimensions, seed
-    most: float = np.inf  # points
 
 
 def method(name: str) -> Method:
@@ -41,13 +40,13 @@ def _smacof(ranges: Ranges, dimensions: int, seed: int) -> Recovered:
     return _result(ranges, sparse_smacof(ranges, start).points, seed)
 
 
-def _dense(summary: str, complete: Callable[[Floats, Bools, int], Completed], most: int) -> Method:
-    """Return a method that completes a masked matrix of squared distances of at most `most` points."""
+def _dense(summary: str, complete: Callable[[Floats, Bools, int], Completed]) -> Method:
+    """Return a method that completes a masked matrix of squared distances of at most `LIMIT` points."""
 
     def run(ranges: Ranges, dimensions: int, seed: int) -> Recovered:
-        if ranges.count > most:
+        if ranges.count > LIMIT:
             raise BadInputError(
-                f"{summary} takes at most {most} points, got {ranges.count:,}: use fewer points, or mappable.recover,"
+                f"{summary} takes at most {LIMIT} points, got {ranges.count:,}: use fewer points, or mappable.recover,"
                 " the default method, which takes any number"
             )
         squared = np.square(ranges.graph.toarray())
@@ -55,7 +54,7 @@ def _dense(summary: str, complete: Callable[[Floats, Bools, int], Completed], mo
         mask[ranges.i, ranges.j] = mask[ranges.j, ranges.i] = True
         return _result(ranges, complete(squared, mask, dimensions).positions, seed)
 
-    return Method(summary, run, most)
+    return Method(summary, run)
 
 
 def _result(ranges: Ranges, positions: Floats, seed: int) -> Recovered:
@@ -72,6 +71,6 @@ METHODS = {
     ),
     "geodesic": Method("MDS of shortest paths, with all ranges", _geodesic),
     "smacof": Method("sparse weighted SMACOF, started from geodesic, with all ranges", _smacof),
-    "sdp": _dense("the paper's semidefinite program, in its tighter trace form,", sdp_trace, LIMIT),
-    "sdp-frobenius": _dense("the paper's semidefinite program, in its plain form,", sdp_frobenius, LIMIT),
+    "sdp": _dense("the paper's semidefinite program, in its tighter trace form,", sdp_trace),
+    "sdp-frobenius": _dense("the paper's semidefinite program, in its plain form,", sdp_frobenius),
 }

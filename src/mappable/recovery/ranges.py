@@ -92,8 +92,7 @@ def ranges_of_matrix(squared_distances: Floats, scale: float, mask: Bools, *, si
     `scale` is the paper's λ: squared metres per squared feature distance. `sigma` is one number, or (n, n).
     """
     squared, kept = np.asarray(squared_distances, dtype=np.float64), np.asarray(mask, dtype=bool)
-    if squared.ndim != 2 or squared.shape[0] != squared.shape[1]:
-        raise BadInputError(f"the matrix of distances must be square, got {' x '.join(map(str, squared.shape))}")
+    check_square(squared, "matrix of distances")
     if kept.shape != squared.shape:
         raise BadInputError(f"the mask has shape {kept.shape}, but the matrix of distances {squared.shape}")
     if not np.isfinite(scale) or scale <= 0:
@@ -114,6 +113,12 @@ def ranges_of_matrix(squared_distances: Floats, scale: float, mask: Bools, *, si
     deviations = np.asarray(sigma, dtype=np.float64)
     deviations = deviations[row, column] if deviations.ndim == 2 else deviations
     return Ranges(len(squared), row, column, np.sqrt(scale * values), deviations)
+
+
+def check_square(matrix: Floats | Bools, name: str) -> None:
+    """Raise unless the matrix is (n, n), with n above 0."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise BadInputError(f"the {name} must be square, got {' x '.join(map(str, matrix.shape))}")
 
 
 def _check(count: int, i: Ints, j: Ints, metres: Floats, sigma: Floats) -> None:

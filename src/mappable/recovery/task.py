@@ -19,6 +19,7 @@ from mappable.recovery.files import (
     RECOVERY,
     SUMMARY,
     TRAJECTORY,
+    check_points,
     read_anchors,
     read_truth,
     read_turns,
@@ -72,8 +73,8 @@ class Task:
             raise BadInputError("--turns needs known positions: give --anchors")
         if self.turns is not None and not self.ordered:
             raise BadInputError("--turns needs an order of the images: leave out --unordered")
-        if not self.ordered and self.anchors is None and not self.assume_steps:
-            raise BadInputError("--unordered needs known positions: give --anchors")
+        if not self.ordered and self.anchors is None and self.odometry is None and not self.assume_steps:
+            raise BadInputError("--unordered needs known positions or odometry: give --anchors or --odometry")
 
 
 def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *, figure: bool = False) -> Report:
@@ -95,6 +96,8 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         _check_dimensions(task.anchors, anchors.positions.shape[1] == dimensions, anchors.positions, dimensions)
     measured = measure()
     ranges = measured.ranges
+    for file in (task.anchors, task.odometry, task.turns):
+        check_points(file, ranges.count)
     if measured.graph is not None:
         dimensions = measured.graph.positions.shape[1]
         _check_graph(task, measured.name)
@@ -111,7 +114,10 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
     if given is not None:
         given = replace(given, ranges=ranges)
         anchors = known_positions(given)
-        recovered = recover_graph(given, seed=task.seed)
+        try:
+            recovered = recover_graph(given, seed=task.seed)
+        except BadInputError as error:
+            raise BadInputError(f"{measured.name}: {error}") from None
     else:
         recovered = recover_drive(
             ranges,

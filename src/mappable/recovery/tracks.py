@@ -74,7 +74,9 @@ class Track:
                 f"{self.file}: the poses are from {self.seconds[0]:.3f} to {self.seconds[-1]:.3f} s, but the images"
                 f" from {seconds.min():.3f} to {seconds.max():.3f} s: give odometry of the same drive"
             )
-        passed = np.concatenate([[0], np.cumsum(pauses)])[np.searchsorted(self.seconds, seconds, "right") - 1]
+        before = np.searchsorted(self.seconds, seconds, "right") - 1
+        passed = np.concatenate([[0], np.cumsum(pauses)])[before]
+        within &= ~np.append(pauses, False)[before] | (seconds == self.seconds[before])  # not inside a pause
         times = np.clip(seconds, self.seconds[0], self.seconds[-1])
         positions = np.stack([np.interp(times, self.seconds, column) for column in self.positions.T], 1)
         return positions, self._turned(times), within[:-1] & within[1:] & (np.diff(passed) == 0)
@@ -123,7 +125,7 @@ def _motions(table: Table) -> Motions:
     i, j = point_column(table, "i"), point_column(table, "j")
     table.refuse(i == j, "j", "must differ from i")
     metres = np.stack([table.numbers(name, -MAX_COORDINATE, MAX_COORDINATE) for name in ("forward", "left")], 1)
-    turned = rotations(table.numbers("turn"))
+    turned = rotations(table.numbers("turn", -2 * np.pi, 2 * np.pi))  # more may be degrees
     usual = make_motions(i, j, metres, turned)
     if "sigma" not in table.columns and "sigma_turn" not in table.columns:
         return usual

@@ -112,6 +112,25 @@ def test_odometry_that_was_cut_says_which_points_it_covers() -> None:
 
 
 @pytest.mark.medium
+def test_ranges_that_close_a_loop_place_the_odometry_behind_a_gap() -> None:
+    given = odometry(LOOP)
+    kept = given.where((given.i < 20) | (given.i >= 30))
+    found = recover_anchored(ranges_of(LOOP), None, motions=kept)
+    assert aligned_score(found.positions, LOOP, scale=False).rmse < 0.5
+    assert not any("contradict" in sentence for sentence in found.undetermined)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("gap", [(30, 40), (65, 75), (56, COUNT)])
+def test_motions_next_to_a_gap_at_a_turn_are_not_reported(gap: tuple[int, int]) -> None:
+    given = odometry(LOOP)
+    kept = given.where((given.i < gap[0]) | (given.i >= gap[1]))
+    found = recover_anchored(ranges_of(LOOP), None, motions=kept)
+    assert any("odometry" in sentence for sentence in found.undetermined[1:])
+    assert not any("contradict" in sentence for sentence in found.undetermined)
+
+
+@pytest.mark.medium
 def test_a_motion_that_contradicts_the_rest_is_named() -> None:
     given = odometry(OPEN)
     metres = given.metres.copy()
@@ -145,6 +164,15 @@ def test_a_drift_that_only_a_loop_shows_is_questioned() -> None:
     found = recover_drive(joined_ends(straight), motions=odometry(straight))
     assert any("odometry drifts" in sentence for sentence in found.undetermined)
     assert any("ranges that close a loop show this drift (first: points 0 and" in one for one in found.undetermined)
+
+
+@pytest.mark.medium
+def test_without_known_positions_only_ranges_show_the_scale() -> None:
+    given = odometry(LOOP, scale=0.06)
+    for known, expected in ((None, True), (Anchors([0, 50], LOOP[[0, 50]], 0.1), False)):
+        found = recover_anchored(ranges_of(LOOP), known, motions=given)
+        assert any("drifts: its steps are +" in one for one in found.undetermined)
+        assert any("Only ranges show that steps are off" in one for one in found.undetermined) is expected
 
 
 @pytest.mark.medium

@@ -229,6 +229,12 @@ class Problem:
         by_i[:, -1] = 0.0 if self.plain else self.noise.spread
         return by_i, np.array([-1.0] * (self.dimensions + self.spin) + [1.0])
 
+    def draw_motions(self, state: Floats, rng: np.random.Generator) -> Floats:
+        """Draw which motions are true, and return the chances (m,) that they are."""
+        if self.relative is None or self.hub is None:
+            return np.zeros(0)
+        return self.relative.draw(state, state[self.hub, :-1], rng)
+
     def motion_doubt(self, diagonal: Floats, coupling: Floats) -> Floats:
         """Return the covariance (m, d, d) of the residuals of motions, given the blocks of a covariance of states."""
         if self.relative is None:

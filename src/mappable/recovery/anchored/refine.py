@@ -14,6 +14,7 @@ from mappable.arrays import Floats
 from mappable.recovery.anchored.dissection import DissectedFactor
 from mappable.recovery.anchored.elimination import Factor, SingularError
 from mappable.recovery.anchored.problem import Problem
+from mappable.recovery.anchored.relative import SLIPPED
 
 SKIPPED = 0.3  # burn-in: share of the draws of a chain that are not used
 THINNED = 10  # the covariance of every 10th draw is used
@@ -101,6 +102,7 @@ def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator,
     total, squared, chains = np.zeros_like(origin), np.zeros((problem.points, k, k)), 0
     inner, inners = np.zeros_like(squared), 0
     true, level = np.zeros(len(problem.ranges)), 0.0
+    leading = led = np.zeros(0 if problem.relative is None else len(problem.relative.motions))
     initial = noise.noise, noise.false
     diagonal, coupling, _ = problem.system()
     spread = problem.plan.factor(diagonal, coupling)
@@ -119,6 +121,8 @@ def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator,
             noise.learn(problem.true, 0.0, rng)
             deviations.learn(state[:, -1], 0.0, rng)
             motion.draw(state[:, :k], rng)
+            if problem.relative is not None:
+                leading = problem.draw_motions(state, rng)
             mean, factor = _advance(problem, mean)
             state = mean + factor.draw(rng)
             if sweep >= skipped:
@@ -127,11 +131,14 @@ def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator,
                 off = off[: problem.points]
                 squared += off[:, :k, None] * off[:, None, :k]
                 true += chances
+                led = led + leading
                 level += noise.noise
                 if (sweep - skipped) % THINNED == 0:
                     inner += factor.inverse()[0][: problem.points, :k, :k]
                     inners += 1
     draws = chains * (sweeps - skipped)
+    if problem.relative is not None:
+        problem.relative.true = np.maximum(led / draws, SLIPPED**-2.0)
     mean = total / draws
     near = mean[: problem.points]
     between = squared / draws - near[:, :k, None] * near[:, None, :k]

@@ -11,6 +11,7 @@ the turn per metre.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -188,10 +189,7 @@ class Relative:
         """
         self.prior = 2 / (np.square(self.widths) + squared_drift)
         d = self.residual.shape[1]
-        squared = np.square(self.residual).sum(1) + np.einsum("maa->m", doubt)
-        inside = np.log1p(-SLIPS) - 0.5 * squared
-        outside = np.log(SLIPS) - 0.5 * squared / SLIPPED**2 - d * np.log(SLIPPED)
-        chance = np.exp(inside - np.logaddexp(inside, outside))
+        chance = self._chances(np.square(self.residual).sum(1) + np.einsum("maa->m", doubt))
         self.true = chance + (1 - chance) / SLIPPED**2
         covariance = np.linalg.inv(self.root.transpose(0, 2, 1) @ self.root)
         unwhite = np.linalg.inv(self.white)
@@ -200,6 +198,21 @@ class Relative:
             own = np.linalg.solve(covariance[:, axes, axes], spread[:, axes, axes])
             squares = float(self.true @ np.einsum("maa->m", own)) / own.shape[1]
             self.scales[number] = np.sqrt((squares + STATED_COUNT) / (float(self.true.sum()) + STATED_COUNT))
+
+    def draw(self, state: Floats, drift: Floats, rng: np.random.Generator) -> Floats:
+        """Draw which motions are true at a state near the last `look`, and return the chances (m,) that they are."""
+        near = copy(self)
+        near.look(state, drift)
+        chance = self._chances(np.square(near.residual).sum(1))
+        self.true = np.where(rng.random(len(chance)) < chance, 1.0, SLIPPED**-2.0)
+        return chance
+
+    def _chances(self, squared: Floats) -> Floats:
+        """Return the chances (m,) that motions are true, given their squared residuals."""
+        inside = np.log1p(-SLIPS) - 0.5 * squared
+        outside = np.log(SLIPS) - 0.5 * squared / SLIPPED**2 - self.residual.shape[1] * np.log(SLIPPED)
+        chance: Floats = np.exp(inside - np.logaddexp(inside, outside))
+        return chance
 
 
 def reckon(motions: Motions, count: int) -> DeadReckoning:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
-from mappable.recovery.ranges import Ranges, ranges_of_matrix
+from mappable.recovery.ranges import Ranges, check_square, ranges_of_matrix
 
 
 def paper_mask(squared_distances: Floats, feature_scale_squared: float) -> Bools:
@@ -141,12 +141,6 @@ def observed(squared_distances: Floats, mask: Bools, dimensions: int) -> Ranges:
             "or use mappable.recover, the default method, which recovers each part separately"
         )
     return ranges
-
-
-def check_square(matrix: Floats | Bools, name: str) -> None:
-    """Raise unless the matrix is (n, n), with n above 0."""
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-        raise BadInputError(f"the {name} must be square, got {' x '.join(map(str, matrix.shape))}")
 
 
 def _up_to(values: Floats, bound: float) -> Bools:

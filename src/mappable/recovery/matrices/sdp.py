@@ -14,8 +14,8 @@ from scipy.sparse.csgraph import dijkstra
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError, MappableError
 from mappable.recovery.matrices.interior_point import Solution, UnboundedError, solve
-from mappable.recovery.matrices.mask import check_square, observed
-from mappable.recovery.ranges import Ranges
+from mappable.recovery.matrices.mask import observed
+from mappable.recovery.ranges import Ranges, check_square
 from mappable.recovery.unanchored.mds import classical_mds
 
 LIMIT = 300  # points

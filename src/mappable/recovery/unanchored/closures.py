@@ -136,6 +136,4 @@ def _shortest_sums(one: Floats, two: Floats) -> Floats:
 
 def _matrix(ranges: Ranges) -> csr_array:
     """Return the metres as a symmetric sparse matrix; 0 becomes a small number, because a sparse matrix drops zeros."""
-    metres = np.maximum(ranges.metres, 1e-6)
-    ends = np.concatenate([ranges.i, ranges.j]), np.concatenate([ranges.j, ranges.i])
-    return csr_array((np.concatenate([metres, metres]), ends), shape=(ranges.count, ranges.count))
+    return Ranges(ranges.count, ranges.i, ranges.j, np.maximum(ranges.metres, 1e-6), ranges.sigma).graph

@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import dijkstra
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.randomness import Purpose, generator
-from mappable.recovery.ranges import Ranges
+from mappable.recovery.ranges import Ranges, check_square
 from mappable.recovery.unanchored.path_stress import fit_paths
 
 LANDMARKS = 40
@@ -21,8 +21,7 @@ def classical_mds(squared_distances: Floats, dimensions: int) -> Floats:
     eigenvalues count as 0. Use it for small n, because the matrix is dense.
     """
     squared = np.asarray(squared_distances, dtype=np.float64)
-    if squared.ndim != 2 or squared.shape[0] != squared.shape[1]:
-        raise BadInputError(f"the matrix of distances must be square, got {' x '.join(map(str, squared.shape))}")
+    check_square(squared, "matrix of distances")
     if not np.isfinite(squared).all():
         raise BadInputError("a squared distance is not a finite number")
     if not np.allclose(squared, squared.T, rtol=1e-6, atol=1e-9):
