@@ -47,7 +47,7 @@ STEP_SIGMA, TURN_SIGMA = 0.05, 0.01
 SCALE, BIAS = 0.02, 0.001
 KNOWN_SIGMA = 0.5
 ODOMETRIES = ("none", "noisy", "drifting")
-FIRST = 800  # seed of the first route of the table; settings were chosen on seeds 500 to 502 and 600 to 627
+FIRST = 1_100  # seed of the first route of the table; settings were chosen on lower seeds
 
 Found = tuple[Floats, Floats | None]  # positions (n, 2) and covariances (n, 2, 2)
 

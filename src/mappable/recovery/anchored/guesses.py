@@ -18,6 +18,9 @@ SHORT, DETOUR, GENTLE, TWISTED = 3.0, 1.05, 0.6, 2.4
 # Chosen on winding routes 1500 to 1502 and open routes 300 to 305 of benchmarks/simulated_ranges.py.
 BENT, ODD = 0.35, 0.4
 CUT, AFAR = 0.3, 0.2
+# Least ratio of a drive to its path if ranges are weak: the path is nearly straight, because they do not show bends.
+# Chosen on the open routes 800 to 829 and 1000 to 1004 of benchmarks/range_slam.py.
+WEAK_STRETCH = 1.3
 WRONG, MAYBE = 0.75, 0.3  # probability that a long or strange path is a wrong guess, and any path of a winding route
 PRODUCTS = 4_000_000  # ways times ranges, at most: of more ranges, only every second or third counts
 ENSEMBLE, EFFECTIVE = 400, 10.0  # random drives that stand for a wrong guess, and how many of them count at least
@@ -110,8 +113,9 @@ def guess(problem: Problem, positions: Floats, rng: np.random.Generator, *, weak
         path, usual = positions[gap], winds and SHORT < one.length <= LONG
         if usual and one.gentle:
             moved[gap] = path[0] + along_line(path)
-        wrong = WRONG if one.length > LONG or one.strange else MAYBE if usual else 0.0
-        stretch = max(_longer(problem, positions, gap)[0], 1.0) if usual else 1.0
+        least = WEAK_STRETCH if weak else 1.0
+        stretch = max(_longer(problem, positions, gap)[0], least) if usual or weak else 1.0
+        wrong = WRONG if stretch * one.length > LONG or one.strange else MAYBE if usual else 0.0
         ways = np.array(random_drives(path, problem.reach, rng, ENSEMBLE, stretch)) if wrong else np.zeros(0)
         if len(ways):
             off = ways - moved[gap]

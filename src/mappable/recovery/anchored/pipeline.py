@@ -247,7 +247,9 @@ class _Solver:
             turn = frames[self.gauge].T
             start, frames = (start - start[self.gauge]) @ turn.T, turn @ frames
         posed = self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, self.extent
-        problem = Problem(*posed, Relative(motions, frames))
+        # Weak ranges may all be too short: they are no measure of the steps unless known positions confirm it.
+        scaled = len(self.anchors) >= 2 or vagueness(self.ranges) <= WEAK
+        problem = Problem(*posed, Relative(motions, frames, scaled=scaled))
         problem.fixed = np.arange(0) if self.gauge is None else np.array([self.gauge])
         return problem
 

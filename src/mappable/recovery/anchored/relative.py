@@ -27,6 +27,7 @@ SERIES = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600)
 # Widths of the Cauchy priors of drift (share, radians, radians per metre): most odometry hardly drifts, but it may
 # drift much. Chosen on routes 600 to 604 of benchmarks/range_slam.py.
 SCALE_WIDTH, ASIDE_WIDTH, BIAS_WIDTH = 0.01, 0.005, 5e-4
+HELD_SCALE_WIDTH = 1e-4  # of a scale that is not estimated
 FIRST_WIDTH = 4.5  # times these widths: the prior with which a fit begins
 SLIPS, SLIPPED = 0.01, 30.0  # share of false motions, and their error in stated spreads
 UNTURNED = 1e-6  # inverse variance of an orientation that nothing determines, in radians
@@ -46,9 +47,10 @@ class Relative:
     """Relative motions between the poses of a state, with their noise.
 
     A state has the position, then the orientation of each point. `frames` (n, k, k) are orientations at the start.
+    With `scaled`, the drift has a scale; else the lengths of motions are right.
     """
 
-    def __init__(self, motions: Motions, frames: Floats) -> None:
+    def __init__(self, motions: Motions, frames: Floats, *, scaled: bool = True) -> None:
         self.motions, self.frames = motions, frames
         self.k = motions.metres.shape[1]
         self.spin = 1 if self.k == 2 else 3
@@ -57,7 +59,8 @@ class Relative:
         self.scales = np.ones(2)  # noise of translations and of rotations, in stated spreads
         self.true: Floats = np.ones(len(motions))  # weight of each motion
         aside = [ASIDE_WIDTH] if self.k == 2 else [1.0, 1.0]
-        self.widths = np.array([SCALE_WIDTH, *aside, *[BIAS_WIDTH] * self.spin])
+        scale = SCALE_WIDTH if scaled else HELD_SCALE_WIDTH
+        self.widths = np.array([scale, *aside, *[BIAS_WIDTH] * self.spin])
         self.prior: Floats = (FIRST_WIDTH * self.widths) ** -2.0  # inverse variances (k + spin,) of the drift
 
     @property
