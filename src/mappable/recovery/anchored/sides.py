@@ -15,7 +15,7 @@ import numpy as np
 from mappable.arrays import Floats, Ints
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.random_drives import path_bends, path_length, plane, random_drives
-from mappable.recovery.anchored.refine import Refined, fit
+from mappable.recovery.anchored.refine import Refined, fit, settle
 
 CURVED = 0.5  # of the longest range: a path that leaves the line by less has no sides
 ROUNDS = 8  # rounds of the fit of the other side
@@ -77,7 +77,8 @@ def relieved(problem: Problem, refined: Refined) -> Refined:
     """Fit gaps again whose ends are far from their known positions, while that lowers the cost.
 
     Where two drives part, one can lie on the wrong side of the other. Ranges then pull both away from their known
-    positions. Gaps with such an end are moved to their known ends, and all ranges are judged again there.
+    positions. Gaps with such an end are moved to their known ends. They are fitted by their own ranges and those to the
+    gaps next to them, which undoes a fold between the ends. Then all ranges are judged again.
     """
     known = problem.known
     for _ in range(RELIEFS):
@@ -85,18 +86,27 @@ def relieved(problem: Problem, refined: Refined) -> Refined:
         cost = float(problem.costs().sum())
         off = known.positions - problem.positions[known.points]
         strained = known.points[np.linalg.norm(off, axis=1) > STRAINED * known.sigma]
-        gaps = [gap for gap in gaps_of(problem) if np.isin(gap[[0, -1]], strained).any()]
+        every = gaps_of(problem)
+        gaps = [gap for gap in every if np.isin(gap[[0, -1]], strained).any()]
         if not gaps:
             break
         state, at = refined.state.copy(), np.zeros((problem.points, problem.dimensions))
         at[known.points] = off
+        number, moved = np.full(problem.points, -2), np.zeros(problem.points, dtype=bool)
+        for place, gap in enumerate(every):
+            number[gap] = place
         for gap in gaps:
+            moved[gap] = True
             part = np.linspace(0.0, 1.0, len(gap))[:, None]
             state[gap, : problem.dimensions] = problem.positions[gap] + (1 - part) * at[gap[0]] + part * at[gap[-1]]
         trial = problem.twin()
         trial.look(state)
+        i, j = problem.ranges.i, problem.ranges.j
+        own = np.abs(number[i] - number[j]) <= 1
+        trial.true = np.where(moved[i] | moved[j], own, trial.noise.chances())
+        trial.look(settle(trial, state))
         trial.true = trial.noise.chances()
-        trial.look(fit(trial, state, rounds=ROUNDS).state)
+        trial.look(fit(trial, trial.state, rounds=ROUNDS).state)
         if trial.costs().sum() > cost - BETTER:
             break
         problem.true = trial.true
