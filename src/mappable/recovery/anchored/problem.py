@@ -67,7 +67,7 @@ class Problem:
         led = covered(motions, sequences, self.points)
         self.motion = _motion(ranges, sequences, turns, start, self.reach, vagueness(ranges) > WEAK, led)
         step = self.motion.step if self.motion is not None else 1.0
-        self.deviations = Deviations(before, step, self.reach)
+        self.deviations = Deviations(before, step, self.reach, led=motions is not None)
         pairs = [np.stack([ranges.i, ranges.j], 1), np.stack([self.deviations.before, self.deviations.later], 1)]
         pairs.append(np.zeros((0, 2), int) if odometry is None else np.stack([odometry.i, odometry.j], 1))
         pairs.append(np.zeros((0, 2), int) if motions is None else np.stack([motions.i, motions.j], 1))
