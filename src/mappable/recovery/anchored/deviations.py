@@ -20,7 +20,7 @@ SHARED = 0.6  # of the longest range: metres after which 1/e of a deviation is l
 
 
 class Deviations:
-    """Deviations w (n,); `before` (n,) is the point before each point in order, or -1; drives may be `led` by motions."""
+    """Deviations w (n,); `before` (n,) is the point before each point in order, or -1; motions may have `led`."""
 
     def __init__(self, before: Ints, step: float, reach: float, *, led: bool = False) -> None:
         self.later = np.flatnonzero(before >= 0)
