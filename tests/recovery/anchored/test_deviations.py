@@ -66,6 +66,15 @@ def test_drawn_mean_and_spread_have_their_joint_posterior() -> None:
         assert drawn.std() == pytest.approx(deviation, rel=0.08)
 
 
+def test_ranges_may_be_biased_together_where_nothing_else_tells_the_scale() -> None:
+    drive, led = chain(30), Deviations(np.arange(-1, 29), STEP, REACH, led=True)
+    landmarks = Deviations(np.full(30, -1), STEP, REACH)
+    for one in (drive, led, landmarks):
+        for _ in range(50):
+            one.learn(np.full(30, 0.4), 0.0)
+    assert drive.mean < led.mean < landmarks.mean < 0.4
+
+
 def test_without_a_generator_mean_and_spread_settle_where_a_fit_expects_them() -> None:
     deviations = chain(30)
     w = np.random.default_rng(2).normal(0.5, 0.3, 30)

@@ -11,23 +11,24 @@ from mappable.arrays import Floats, Ints
 
 SPREAD, SPREAD_COUNT = 0.2, 20  # prior of the spread of w, in spreads of a range, and its weight in observations
 FIRST_SPREAD = 1.0  # start value of the spread of w, large so that a fit finds deviations soon
-MEAN_SPREAD = 0.5  # prior spread of the mean of w, in spreads of a range: the error of the calibration
-# The same if only a prior holds the shape of drives: 0.5 made winding paths straight, as ranges counted as too long.
-# Chosen on routes like those of benchmarks/simulated_ranges.py: seeds 1000 to 1002 (winding) and 300 to 303 (open).
-TIGHT_MEAN_SPREAD = 0.05
+MEAN_SPREAD = 0.05  # prior spread of the mean of w along drives, in spreads of a range: the error of the calibration
+# The same without drives, and if motions lead: there, only ranges may tell the scale. Along drives, 0.5 made winding
+# paths straight, as ranges counted as too long. Chosen on routes like those of benchmarks/simulated_ranges.py, with
+# seeds 1000 to 1002 (winding) and 300 to 303 (open).
+LOOSE_MEAN_SPREAD = 0.5
 SHARED = 0.6  # of the longest range: metres after which 1/e of a deviation is left
 
 
 class Deviations:
-    """Deviations w (n,); `before` (n,) is the point before each point in order, or -1."""
+    """Deviations w (n,); `before` (n,) is the point before each point in order, or -1; motions may have `led`."""
 
-    def __init__(self, before: Ints, step: float, reach: float, mean_spread: float = MEAN_SPREAD) -> None:
+    def __init__(self, before: Ints, step: float, reach: float, *, led: bool = False) -> None:
         self.later = np.flatnonzero(before >= 0)
         self.before = before[self.later]
         self.likeness = float(np.exp(-step / (SHARED * reach)))
         self.fresh = np.ones(len(before))  # share of the variance that is independent of the point before
         self.fresh[self.later] = 1 - self.likeness**2
-        self.mean_spread = mean_spread
+        self.mean_spread = MEAN_SPREAD if len(self.later) and not led else LOOSE_MEAN_SPREAD
         self.mean, self.spread = 0.0, FIRST_SPREAD
 
     def reset(self) -> None:

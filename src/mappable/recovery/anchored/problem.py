@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Floats, Ints
-from mappable.recovery.anchored.deviations import MEAN_SPREAD, TIGHT_MEAN_SPREAD, Deviations
+from mappable.recovery.anchored.deviations import Deviations
 from mappable.recovery.anchored.dissection import plan_elimination
 from mappable.recovery.anchored.motion import Motion
 from mappable.recovery.anchored.range_noise import PlainNoise, RangeNoise
@@ -67,8 +67,7 @@ class Problem:
         led = covered(motions, sequences, self.points)
         self.motion = _motion(ranges, sequences, turns, start, self.reach, vagueness(ranges) > WEAK, led)
         step = self.motion.step if self.motion is not None else 1.0
-        spread = TIGHT_MEAN_SPREAD if self.motion is not None and relative is None else MEAN_SPREAD
-        self.deviations = Deviations(before, step, self.reach, spread)
+        self.deviations = Deviations(before, step, self.reach, led=motions is not None)
         pairs = [np.stack([ranges.i, ranges.j], 1), np.stack([self.deviations.before, self.deviations.later], 1)]
         pairs.append(np.zeros((0, 2), int) if odometry is None else np.stack([odometry.i, odometry.j], 1))
         pairs.append(np.zeros((0, 2), int) if motions is None else np.stack([motions.i, motions.j], 1))
