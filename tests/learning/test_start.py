@@ -11,8 +11,9 @@ import torch
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
+from mappable.features.inputs import HostInputs
 from mappable.learning.settings import Settings
-from mappable.learning.start import _to_device
+from mappable.learning.start import _copy
 from mappable.learning.trainer import train
 from mappable.places.files import load_places
 from mappable.places.pixels import ImageRows
@@ -100,7 +101,7 @@ def test_images_go_to_the_device_some_at_a_time(toy: Toy, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(ImageRows, "read", watched)
     order = np.arange(60)[::-1]
-    found = _to_device(ImageRows(toy[1], order), torch.device("cpu"))
+    found = _copy(HostInputs(ImageRows(toy[1], order)), torch.device("cpu"))
     assert found.dtype == torch.uint8
     np.testing.assert_array_equal(found.numpy(), toy[1][order])
     assert asked == [32, 28]

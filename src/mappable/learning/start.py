@@ -127,14 +127,19 @@ def _inputs(
 
 
 def _resident(inputs: Inputs, device: torch.device) -> Inputs:
-    """The inputs, copied to a GPU if they fit there. The copy goes in batches, because the host may not hold all."""
+    """The inputs, copied to a GPU if they fit there."""
     if device.type != "cuda" or isinstance(inputs, DeviceInputs):
         return inputs
     size = len(inputs) * inputs.fetch(np.arange(1), "cpu").nbytes
     if size > RESIDENT * torch.cuda.mem_get_info(device)[0]:
         return inputs
+    return DeviceInputs(_copy(inputs, device))
+
+
+def _copy(inputs: Inputs, device: torch.device) -> Tensor:
+    """Copy all inputs to the device, in batches, because they may not all fit into the host's memory."""
     rows = np.arange(len(inputs))
-    return DeviceInputs(describe(lambda batch: batch, inputs, rows, device=device, title="copying to the GPU"))
+    return describe(lambda batch: batch, inputs, rows, device=device, title="copying to the GPU")
 
 
 def _find_clusters(learner: Learner, training_images: int, data: str, folder: Path | None) -> None:
