@@ -77,41 +77,63 @@ def relieved(problem: Problem, refined: Refined) -> Refined:
     """Fit gaps again whose ends are far from their known positions, while that lowers the cost.
 
     Where two drives part, one can lie on the wrong side of the other. Ranges then pull both away from their known
-    positions. Gaps with such an end are moved to their known ends. They are fitted by their own ranges and those to the
-    gaps next to them, which undoes a fold between the ends. Then all ranges are judged again.
+    positions. Gaps with such an end are moved to their known ends, and all ranges are judged again.
     """
     known = problem.known
     for _ in range(RELIEFS):
         problem.look(refined.state)
-        cost = float(problem.costs().sum())
         off = known.positions - problem.positions[known.points]
         strained = known.points[np.linalg.norm(off, axis=1) > STRAINED * known.sigma]
-        every = gaps_of(problem)
-        gaps = [gap for gap in every if np.isin(gap[[0, -1]], strained).any()]
-        if not gaps:
-            break
-        state, at = refined.state.copy(), np.zeros((problem.points, problem.dimensions))
-        at[known.points] = off
-        number, moved = np.full(problem.points, -2), np.zeros(problem.points, dtype=bool)
-        for place, gap in enumerate(every):
-            number[gap] = place
-        for gap in gaps:
-            moved[gap] = True
-            part = np.linspace(0.0, 1.0, len(gap))[:, None]
-            state[gap, : problem.dimensions] = problem.positions[gap] + (1 - part) * at[gap[0]] + part * at[gap[-1]]
-        trial = problem.twin()
-        trial.look(state)
-        i, j = problem.ranges.i, problem.ranges.j
-        own = np.abs(number[i] - number[j]) <= 1
-        trial.true = np.where(moved[i] | moved[j], own, trial.noise.chances())
-        trial.look(settle(trial, state))
-        trial.true = trial.noise.chances()
-        trial.look(fit(trial, trial.state, rounds=ROUNDS).state)
-        if trial.costs().sum() > cost - BETTER:
+        gaps = gaps_of(problem)
+        moved = [number for number, gap in enumerate(gaps) if np.isin(gap[[0, -1]], strained).any()]
+        trial = _better(problem, refined.state, gaps, moved)
+        if trial is None:
             break
         problem.true = trial.true
         refined = fit(problem, trial.state, rounds=ROUNDS)
     return refined
+
+
+def _better(problem: Problem, state: Floats, gaps: list[Ints], moved: list[int]) -> Problem | None:
+    """Return the fit with some gaps moved, or with fewer of them, if it costs less: gaps that then fit worse stay."""
+    before, tried = problem.costs(), len(gaps) + 1
+    while 0 < len(moved) < tried:
+        tried = len(moved)
+        for alone in (True, False):
+            trial = _moved(problem, state, gaps, moved, alone=alone)
+            change = trial.costs() - before
+            if change.sum() <= -BETTER:
+                return trial
+        moved = [number for number in moved if change[gaps[number]].sum() < 0]
+    return None
+
+
+def _moved(problem: Problem, state: Floats, gaps: list[Ints], moved: list[int], *, alone: bool) -> Problem:
+    """Move some gaps to the known positions of their ends, and fit.
+
+    With `alone`, they are first fitted by their own ranges and those to the gaps next to them, which undoes a fold
+    between the ends.
+    """
+    known, k = problem.known, problem.dimensions
+    state, at = state.copy(), np.zeros((problem.points, k))
+    at[known.points] = known.positions - problem.positions[known.points]
+    for gap in (gaps[number] for number in moved):
+        part = np.linspace(0.0, 1.0, len(gap))[:, None]
+        state[gap, :k] = problem.positions[gap] + (1 - part) * at[gap[0]] + part * at[gap[-1]]
+    trial = problem.twin()
+    trial.look(state)
+    trial.true = trial.noise.chances()
+    if alone:
+        number = np.full(problem.points, -2)
+        for place, gap in enumerate(gaps):
+            number[gap] = place
+        i, j = number[problem.ranges.i], number[problem.ranges.j]
+        trial.true = np.where(np.isin(i, moved) | np.isin(j, moved), np.abs(i - j) <= 1, trial.true)
+        state = settle(trial, state)
+        trial.look(state)
+        trial.true = trial.noise.chances()
+    trial.look(fit(trial, state, rounds=ROUNDS).state)
+    return trial
 
 
 def other_sides(problem: Problem, state: Floats, rng: np.random.Generator | None = None) -> list[Side]:
