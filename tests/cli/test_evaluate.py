@@ -93,7 +93,7 @@ def test_an_encoder_is_scored_away_from_home_too(mappable: Invoke, wall: Path, w
     assert accuracy is not None
     assert list(found.away) == ["shifted view", wall.name]
     assert found.home.percent == accuracy.positive[0]
-    assert list(found.shelf) == [wall.name]
+    assert list(found.shelf) == ["Home", "shifted view", wall.name]
     assert found.missing == ""
     first = json.loads((tmp_path / "report.json").read_text())["sections"][0]
     assert first["name"] == "home-and-away"
