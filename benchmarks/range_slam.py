@@ -1,7 +1,6 @@
-"""Ranges with odometry: compared with GTSAM and SciPy, with certificates, and by size.
+"""Ranges with odometry: compared with GTSAM and SciPy, and by size.
 
     python benchmarks/range_slam.py side            # errors side by side; 15 minutes on one core
-    python benchmarks/range_slam.py certificates    # 120 routes; 10 minutes
     python benchmarks/range_slam.py sizes           # anchored cities; --most 20000 takes half an hour
 
 Routes have 150 images on 252 m. Ranges reach up to 10 m, and 10 % are missing. Odometry is a motion from each image to
@@ -19,7 +18,6 @@ import importlib.util
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -34,8 +32,6 @@ from mappable.recovery.anchored.guided import guided_start
 from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.anchored.relative import log_pose, reckon, rotations
 from mappable.recovery.baselines import interpolated
-from mappable.recovery.certificate import certify
-from mappable.recovery.graphs import Graph, optimum
 from mappable.recovery.hints import Anchors, Motions
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.pipeline import recover
@@ -246,39 +242,6 @@ def side(seeds: int, odometries: tuple[str, ...] = ODOMETRIES) -> None:
         print(f"| {odometry} | {noise} | {known} | {100 * false:.0f} | {' | '.join(cells)} |", flush=True)
 
 
-def certificates(seeds: int, most: int) -> None:
-    """Prove optima: how often, the gap otherwise, and seconds; then by size."""
-    print("| odometry | route | known | routes | proven | median gap of others, % | s |\n" + "|---" * 7 + "|")
-    kinds: tuple[Kind, ...] = ("open", "loop")
-    for odometry, kind, known in product(("noisy", "drifting", "none"), kinds, (0, 3, 10)):
-        if odometry == "none" and known == 0:
-            continue
-        found = [_certified(kind, odometry, known, seed, 80) for seed in range(700, 700 + seeds)]
-        gaps = [100 * one.gap for one in found if not one.optimal]
-        gap = f"{statistics.median(gaps):.2g}" if gaps else ""
-        seconds = statistics.median(one.seconds for one in found)
-        proven = sum(one.optimal for one in found)
-        print(f"| {odometry} | {kind} | {known} | {seeds} | {proven} | {gap} | {seconds:.2f} |", flush=True)
-    counts, seconds = [count for count in (125, 250, 500, 1000) if count <= most], []
-    for count in counts:
-        one = _certified("loop", "noisy", 10, 700, count)
-        seconds.append(one.seconds)
-        print(f"{count:,} images: {one}", flush=True)
-    if len(counts) > 1:
-        print(f"seconds grow with images^{np.polyfit(np.log(counts), np.log(seconds), 1)[0]:.2f}")
-
-
-def _certified(kind: Kind, odometry: str, known: int, seed: int, count: int) -> Any:
-    """Certify the least-squares optimum that is nearest to the truth, with true ranges only."""
-    world = World(kind, "mid", odometry, known, 0.0, seed, count)
-    posed = world.motions is not None
-    frames = rotations(world.heading) if posed else np.tile(np.eye(2), (count, 1, 1))
-    names = tuple(map(str, range(count)))
-    graph = Graph(names, world.truth, frames, np.full(count, posed), world.ranges, world.motions, world.known)
-    solved = optimum(graph)
-    return certify(replace(graph, positions=solved.positions, frames=solved.frames))
-
-
 def sizes(counts: list[int]) -> None:
     """Anchored cities with mid noise and 1 % false ranges; a known position every 50 images."""
     print("| images | ranges | known | CPU s | memory, MB | error, m | NEES |\n" + "|---" * 7 + "|")
@@ -308,7 +271,7 @@ def sizes(counts: list[int]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("side", "certificates", "sizes"))
+    parser.add_argument("what", choices=("side", "sizes"))
     parser.add_argument("--seeds", type=int, default=5, help="routes per row (default: 5)")
     parser.add_argument("--most", type=int, default=5_000, help="largest number of images (default: 5,000)")
     parser.add_argument("--odometry", choices=ODOMETRIES, help="only these rows of `side`")
@@ -316,8 +279,6 @@ def main() -> None:
     with threadpool_limits(1):
         if given.what == "side":
             side(given.seeds, (given.odometry,) if given.odometry else ODOMETRIES)
-        elif given.what == "certificates":
-            certificates(given.seeds, min(given.most, 1_000))
         else:
             sizes([count for count in (1_000, 2_000, 5_000, 10_000, 20_000) if count <= given.most])
 

@@ -143,12 +143,11 @@ def test_a_loop_with_odometry_needs_no_known_position_and_goes_out_as_a_graph(tm
     rows = [f"{n} {x} {y} 0 0 0 {np.sin(a)} {np.cos(a)}" for n, ((x, y), a) in enumerate(zip(small, half, strict=True))]
     (tmp_path / "drive.tum").write_text("\n".join(rows) + "\n")
     truth = positions_file(tmp_path / "truth.csv", small)
-    options = ("--odometry", tmp_path / "drive.tum", "--truth", truth, "--graph", "g2o", "--certificate")
+    options = ("--odometry", tmp_path / "drive.tum", "--truth", truth, "--graph", "g2o")
     result = run(ranges, tmp_path / "out", *options)
     assert result.exit_code == 0, result.exception
     summary = json.loads((tmp_path / "out/summary.json").read_text())
     assert summary["scores"]["aligned, scale as measured"]["rmse"] < 1.0
-    assert summary["certificate"]["bound"] <= summary["certificate"]["cost"]
     again = run(tmp_path / "out/graph.g2o", tmp_path / "again")
     assert again.exit_code == 0, again.exception
     assert "60 points in 2 dimensions" in again.stdout

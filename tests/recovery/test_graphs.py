@@ -227,11 +227,10 @@ def test_a_recovered_graph_keeps_names_times_and_known_poses(suffix: str, tmp_pa
     motions = replace_noise(graph.motions, noise)
     given = replace(graph, motions=motions, seconds=np.where(graph.oriented, 100.0 + np.arange(len(truth)), np.nan))
     write_graph(tmp_path / "one.pyfg", given)
-    task = Task(graph_suffix=f".{suffix}", certificate=True)
+    task = Task(graph_suffix=f".{suffix}")
     read = read_graph(tmp_path / "one.pyfg")
     reported = recover_to_folder(task, lambda: Measured(read.ranges, "one", {}, read.seconds, read), tmp_path)
     assert reported.known == 2
-    assert reported.certificate is not None
     again = read_graph(tmp_path / f"graph.{suffix}")
     assert again.priors is not None
     assert again.known is not None
@@ -286,11 +285,6 @@ def test_options_that_do_not_go_with_a_graph_are_refused(tmp_path: Path) -> None
     graph, _ = made(2)
     with pytest.raises(BadInputError, match="leave out --method"):
         recover_to_folder(Task(method="smacof"), lambda: Measured(graph.ranges, "one", {}, graph=graph), tmp_path)
-    with pytest.raises(BadInputError, match=r"one: .* same noise in all directions: leave out --certificate"):
-        recover_to_folder(Task(certificate=True), lambda: Measured(graph.ranges, "one", {}, graph=graph), tmp_path)
-    solid, _ = made(3)
-    with pytest.raises(BadInputError, match="--certificate needs a map in 2 dimensions, got 3"):
-        recover_to_folder(Task(certificate=True), lambda: Measured(solid.ranges, "one", {}, graph=solid), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import signal
 import sys
 from types import FrameType
 
+from mappable.cli.removed import removed
 from mappable.errors import MappableError
 from mappable.progress import speaks
 
@@ -20,6 +21,8 @@ class _Stopped(BaseException):
 
 def main() -> None:
     """Run the command line; print an error that the user can fix as one sentence, without a traceback."""
+    if sentence := removed(sys.argv[1:]):
+        _fail(sentence, 2)
     try:
         signal.signal(signal.SIGINT, _stop)
         from mappable.cli.app import app

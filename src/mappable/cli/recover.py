@@ -102,14 +102,6 @@ WithGraph = Annotated[
     GraphFormat | None,
     typer.Option(help="Also write the problem and its solution as a factor graph: OUT/graph.g2o or .pyfg."),
 ]
-WithCertificate = Annotated[
-    bool,
-    typer.Option(
-        "--certificate",
-        help="Also compute a lower bound on the misfit of every map, to prove how good this map is (2-D, up to about "
-        "1,000 points).",
-    ),
-]
 WithFigure = Annotated[bool, typer.Option("--figure", help="Also draw the positions to OUT/recovery.png.")]
 
 
@@ -148,7 +140,6 @@ def from_file(
     ] = None,
     assume_steps: AssumeSteps = False,
     figure: WithFigure = False,
-    certificate: WithCertificate = False,
     graph: WithGraph = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
@@ -165,7 +156,7 @@ def from_file(
     hints = anchors, odometry, turns, not unordered, assume_steps
     suffix = None if graph is None else f".{graph}"
     readers = _read_truth, _odometry_reader(odometry_topic)
-    task = Task(*hints, truth, dimensions, method, radius, seed, certificate, suffix, *readers)
+    task = Task(*hints, truth, dimensions, method, radius, seed, suffix, *readers)
     _recover(task, lambda: _from_file(file, scale, radius, mask), out, figure, overwrite, as_json)
 
 
@@ -195,7 +186,6 @@ def from_images(
     method: Method = "default",
     radius: Radius = None,
     figure: WithFigure = False,
-    certificate: WithCertificate = False,
     graph: WithGraph = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
@@ -214,7 +204,7 @@ def from_images(
     hints = anchors, odometry, turns, not unordered, True
     suffix = None if graph is None else f".{graph}"
     readers = _read_truth, _odometry_reader(odometry_topic)
-    task = Task(*hints, truth, dimensions, method, radius, seed, certificate, suffix, *readers)
+    task = Task(*hints, truth, dimensions, method, radius, seed, suffix, *readers)
 
     def load(opened: "Map", places: "Places") -> "ImageEncoder":
         return encoder_or_descriptors(

@@ -10,7 +10,6 @@ from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
 from mappable.recovery.align import Score, aligned_score, score
 from mappable.recovery.baselines import trivial_rows
-from mappable.recovery.certificate import Certificate
 from mappable.recovery.hints import Anchors, among
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -51,7 +50,6 @@ class Report:
     scored: int = 0  # number of points of the largest part whose truth is known
     scores: dict[str, Score] = field(default_factory=dict)  # score by row name, the trivial baselines last
     expected: float | None = None  # metres: root mean square error of the best estimator, by the Cramér-Rao bound
-    certificate: Certificate | None = None
 
     def lines(self) -> Iterator[str]:
         """Yield the report as lines of text."""
@@ -65,8 +63,6 @@ class Report:
             yield f"{self.thrown_out:,} range{' was' if self.thrown_out == 1 else 's were'} removed as false"
         if self.noise is not None:
             yield f"noise: {self.noise:.2f} times the stated sigma"
-        if self.certificate is not None:
-            yield f"certificate: {self.certificate}"
         if self.expected is not None:
             reached = self.scores.get(RIGID)
             more = f"; reached: {reached.rmse:.2g} m" if reached is not None else ""
@@ -93,7 +89,6 @@ def report(
     anchors: Anchors | None = None,
     truth: Floats | None = None,
     radius: float | None = None,
-    certificate: Certificate | None = None,
 ) -> Report:
     """Report a recovery; `truth` (n, k) is NaN for points whose position is not known.
 
@@ -111,7 +106,6 @@ def report(
         noise=recovered.noise if np.isfinite(recovered.noise) else None,
         undetermined=recovered.undetermined,
         expected=_expected(ranges, recovered) if anchors is None and recovered.frames is None else recovered.expected,
-        certificate=certificate,
     )
     if truth is None:
         return facts

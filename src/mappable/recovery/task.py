@@ -11,7 +11,6 @@ from mappable.arrays import Floats
 from mappable.checksums import digest_of_file
 from mappable.errors import BadInputError
 from mappable.files import check_writable, written_together
-from mappable.recovery.certificate import certify
 from mappable.recovery.drive import recover_drive
 from mappable.recovery.figure import draw_recovery
 from mappable.recovery.files import (
@@ -30,7 +29,6 @@ from mappable.recovery.graphs import Graph, as_given, graph_of, known_positions,
 from mappable.recovery.hints import Motions, Odometry
 from mappable.recovery.methods import method as find_method
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.relaxation import check_noise
 from mappable.recovery.report import Report, report
 from mappable.recovery.tracks import Track, read_odometry
 from mappable.trajectories import write_tum
@@ -63,7 +61,6 @@ class Task:
     method: str = "default"
     radius: float | None = None  # metres: longer ranges are not used
     seed: int = 0
-    certificate: bool = False  # bound the cost of all maps from below
     graph_suffix: str | None = None  # also write the result as a factor graph: .g2o or .pyfg
     read_truth: Callable[[Path, int], Floats] = field(default=read_truth, repr=False)
     read_odometry: Callable[[Path], Odometry | Motions | Track] = field(default=read_odometry, repr=False)
@@ -109,8 +106,6 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         truth = truth[:, :dimensions]
     motions = _motions(odometry, ranges.count, measured.seconds, dimensions)
     given = measured.graph
-    if task.certificate:
-        _check_certifiable(measured.name, dimensions, motions if given is None else given.motions)
     if given is not None:
         given = replace(given, ranges=ranges)
         anchors = known_positions(given)
@@ -132,17 +127,14 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
             seed=task.seed,
             progress=True,
         )
-    graph = None
-    if task.certificate or task.graph_suffix:
-        graph = graph_of(ranges, recovered, None if given is not None and placing_pose(given) is not None else anchors)
-    certificate = certify(graph) if graph is not None and task.certificate else None
-    reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius, certificate=certificate)
+    reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius)
     with written_together(out / POSITIONS, out / TRAJECTORY, out / SUMMARY) as (positions, trajectory, summary):
         write_positions(positions, recovered)
         write_tum(trajectory, *_trajectory(recovered.positions, measured))
         files = {POSITIONS: digest_of_file(positions), TRAJECTORY: digest_of_file(trajectory)}
         RECOVERY.write(summary, measured.facts | {"method": task.method} | asdict(reported) | {"files": files})
-    if graph is not None and task.graph_suffix is not None:
+    if task.graph_suffix is not None:
+        graph = graph_of(ranges, recovered, None if given is not None and placing_pose(given) is not None else anchors)
         written = graph if given is None else as_given(graph, given, recovered)
         write_graph((out / GRAPH).with_suffix(task.graph_suffix), written)
     if figure:
@@ -158,16 +150,6 @@ def _trajectory(positions: Floats, measured: Measured) -> tuple[Floats, Floats]:
     if measured.graph is None or not measured.graph.oriented.any():
         return positions, seconds
     return positions[measured.graph.oriented], seconds[measured.graph.oriented]
-
-
-def _check_certifiable(name: str, dimensions: int, motions: Motions | None) -> None:
-    """Raise before a long recovery if there is no certificate for it."""
-    if dimensions != 2:
-        raise BadInputError(f"{name}: --certificate needs a map in 2 dimensions, got {dimensions}")
-    try:
-        check_noise(motions)
-    except BadInputError as error:
-        raise BadInputError(f"{name}: {error}: leave out --certificate") from None
 
 
 def _check_graph(task: Task, name: str) -> None:

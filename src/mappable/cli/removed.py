@@ -1,0 +1,20 @@
+"""Commands and options of the previous version: each names its replacement, for one release."""
+
+from collections.abc import Sequence
+
+# Words of the command line that no longer exist, and one sentence that says what to use instead.
+REMOVED = {
+    "recover file --certificate": "certificates of optimality left; the report still states the expected error",
+    "recover images --certificate": "certificates of optimality left; the report still states the expected error",
+}
+
+
+def removed(words: Sequence[str]) -> str | None:
+    """The sentence for a removed command or option among `words`, those after `mappable`; None if all exist."""
+    given = [word.partition("=")[0] for word in words]
+    for name, sentence in REMOVED.items():
+        *command, last = name.split()
+        rest = given[len(command) :]
+        if given[: len(command)] == command and last in (rest if last.startswith("-") else rest[:1]):
+            return f"{name}: no longer exists; {sentence}"
+    return None
