@@ -1,8 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-# Studies that take minutes or hours or need a server, and shared modules, are not part of `make bench`.
-STUDIES := $(addprefix benchmarks/,cluster.py fit_learned_noise.py learned_noise.py milvus_server.py range_slam.py route_cases.py simulated_ranges.py)
-BENCHMARKS := $(filter-out $(STUDIES),$(wildcard benchmarks/*.py))
+BENCHMARKS := $(filter-out %/learned_noise.py %/simulated_ranges.py,$(wildcard benchmarks/*.py))
 CLUSTER_TESTS := $(addprefix tests/,features/test_on_ray.py learning/test_torchrun.py maps/test_milvus.py service/test_replicas.py)
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --no-deps --require-hashes --requirement
@@ -17,7 +15,7 @@ help:
 	@echo "make quick      run the quick tests: no process, server, drawing or training; under a minute on 2 cores"
 	@echo "make test       set up (2 minutes on 2 cores), check style, types and imports, and run the tests (4 minutes)"
 	@echo "make test-long  run the long tests: documented commands at full length, an installed wheel; half an hour on 2 cores"
-	@echo "make test-trust kill, damage, fuzz, fill disks and soak, part of test-long; an hour or more, see docs/trust.md"
+	@echo "make test-trust kill, damage, fuzz, fill disks and soak, part of test-long; an hour or more, see studies/trust"
 	@echo "make test-cluster  run the tests with a Milvus server, a Ray cluster, torchrun and nginx; under 10 minutes on 2 cores"
 	@echo "make bench      run the benchmarks, each next to the usual alternative"
 	@echo "make docs       build the documentation into ./site"
@@ -45,7 +43,7 @@ test-long: .venv/developing
 
 # A run that was stopped continues: the counters are in ./trust.
 test-trust: .venv/trusting
-	$(BIN)/python scripts/trust --out trust
+	$(BIN)/python studies/trust --out trust
 
 test-cluster: .venv/clustered
 	$(BIN)/pytest -m cluster $(CLUSTER_TESTS)
@@ -87,7 +85,7 @@ clean:
 	$(LOCKED) requirements-dev.lock
 	@touch $@
 
-# atheris has no wheel for every platform: pyproject.toml lists them, and scripts/trust skips what is not installed.
+# atheris has no wheel for every platform: pyproject.toml lists them, and studies/trust skips what is not installed.
 .venv/trusting: .venv/developing requirements-trust.lock
 	$(LOCKED) requirements-trust.lock
 	@touch $@

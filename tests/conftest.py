@@ -20,13 +20,13 @@ import typer.main
 import typer.testing
 from hypothesis import settings
 from PIL import Image
-from trust.tiny import BACKBONE
 
 from mappable.arrays import Floats, Pixels
 from mappable.places.files import TABLE, save_places
 from mappable.places.frames import Frame
 from mappable.places.packing import pack_images
 from mappable.places.table import Places
+from small_training import BACKBONE
 
 # Tests run in parallel, one per core: threads within a test, and in its child processes, would compete for cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -37,9 +37,9 @@ import numpy as np
 import pytest
 import typer.testing
 from PIL import Image
-from trust.bags import START, BagWriter
 from typer.testing import CliRunner
 
+from bag_writer import START, BagWriter
 from mappable.cli.app import app
 from mappable.evaluation import report, sets
 from mappable.features import onnx_export

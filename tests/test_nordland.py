@@ -1,15 +1,12 @@
-"""The study of Nordland: its protocol, what its page shows, and, where the images are there, that it runs on them."""
+"""The study of Nordland: its protocol, and that it runs, where the images are there."""
 
-import json
 import os
-import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from mappable.evaluation.bootstrap import block_bootstrap, route_blocks
+from mappable.evaluation.bootstrap import route_blocks
 from mappable.evaluation.reproduce import load_study, plan
 from mappable.evaluation.rows import rows_named
 from mappable.evaluation.sets import find_set
@@ -17,36 +14,11 @@ from mappable.learning.settings import load_settings
 
 ROOT = Path(__file__).parents[1]
 NORDLAND = Path(os.environ.get("MAPPABLE_NORDLAND") or ROOT.parent / "shared/data/nordland")
-PAGE = (ROOT / "docs/nordland.md").read_text("utf-8")
 SMALL = {"weights": "random", "clusters": 2, "size": "64x36", "iterations": 2, "anchors": 2, "init_images": 4}
 with_the_images = pytest.mark.skipif(
     not (NORDLAND / "places.csv").is_file(),
     reason=f"the Nordland images are not at {NORDLAND}; set MAPPABLE_NORDLAND to their folder to run this",
 )
-
-
-def test_the_python_of_the_page_runs() -> None:
-    (shown,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(shown, names)
-    assert names["gain"].above_zero
-
-
-def test_the_page_shows_what_its_results_say() -> None:
-    results = json.loads((ROOT / "docs/results/nordland.json").read_text())
-    blocks = route_blocks(np.array(results["query_frames"], dtype=np.float64), 20.0)
-    rows = {row: [one for one in results["models"] if one["row"] == row] for row in dict.fromkeys(_rows(results))}
-    assert len(rows) == 20
-    for row, models in rows.items():
-        right, near = ([100 * (np.array(one["errors"]) <= most) for one in models] for most in (5, 20))
-        found = block_bootstrap(np.stack(right), blocks, seed=0)
-        seeds = " | ".join(f"{one.mean():.1f}" for one in right)
-        cells = f"| {seeds} | {found.mean:.1f} | {found.low:.1f} to {found.high:.1f} | {np.mean(near):.1f} |"
-        assert any(cells in line for line in PAGE.splitlines()), (row, cells)
-
-
-def _rows(results: dict[str, Any]) -> list[str]:
-    return [str(one["row"]) for one in results["models"]]
 
 
 @with_the_images

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 from scipy.spatial.transform import Rotation
-from trust.bags import BagWriter
 from typer.testing import Result
 
+from bag_writer import BagWriter
 from mappable.cli.locate import _print_reasons
 from mappable.errors import BadImageError
 from mappable.features.encoder import Encoder

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from torch import Tensor
-from trust.tiny import TRAINING
 
 from mappable.learning.learner import Batch, Learner
 from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings, settings_to_yaml
+from small_training import TRAINING
 
 TOY = TRAINING | {"iterations": 10, "clusters": 4, "size": (64, 48), "landmarks": 6, "checkpoint_every": 3}
 

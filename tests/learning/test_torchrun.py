@@ -51,7 +51,7 @@ SETTINGS = {"anchors": 5, "optimizer": "sgd", "learning_rate": 0.1, "monitor_que
 
 @pytest.fixture
 def chosen(small_backbone: str) -> Callable[..., Settings]:
-    from trust.tiny import TRAINING
+    from small_training import TRAINING
 
     common = TRAINING | {"iterations": 10, "clusters": 4, "size": (64, 48), "landmarks": 6, "checkpoint_every": 3}
     return lambda **changes: Settings(**common | SETTINGS | changes)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Browser
 from PIL import Image
 
+from browser import Browser
 from mappable.errors import BadInputError
 from mappable.evaluation.evaluate import score_all
 from mappable.evaluation.protocols import protocols_named

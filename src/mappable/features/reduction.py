@@ -15,8 +15,8 @@ from mappable.errors import BadInputError
 from mappable.features.vectors import unit
 from mappable.randomness import Purpose, generator
 
-INNER = 8192  # numbers after the first step, which costs no accuracy (docs/heads.md); shorter descriptors skip it
-WHITENING = 0.5  # 0 is plain PCA, 1 full whitening; benchmarks/dimensions.py chose it
+INNER = 8192  # numbers after the first step, which costs no accuracy (studies/dimensions); shorter descriptors skip it
+WHITENING = 0.5  # 0 is plain PCA, 1 full whitening; studies/dimensions chose it
 MOST_IMAGES = 4096  # random images to which a reduction is fitted
 
 
@@ -70,7 +70,7 @@ def fit_reduction(descriptors: Tensor, parts: int, dimensions: int, seed: int) -
     """Return a reduction that is fitted to descriptors (n, inputs) of images.
 
     n images have at most n - 1 principal components. Without enough of them, the second step is random too: this keeps
-    more accuracy, at home and away, than a shorter descriptor (docs/heads.md).
+    more accuracy, at home and away, than a shorter descriptor (studies/dimensions).
     """
     layer, random = Reduction(descriptors.shape[1], parts, dimensions), generator(seed, Purpose.REDUCTION)
     layer = layer.to(descriptors.device)

@@ -15,7 +15,7 @@ from mappable.maps.records import TWO_PLACES, UNLIKE_MAP, locations_at
 if TYPE_CHECKING:
     from mappable.maps.locate import Locator
 
-# An image located alone is confident if its place has at least this probability. Chosen by scripts/real.py.
+# An image located alone is confident if its place has at least this probability. Chosen by studies/drives.
 SURE_ALONE = 0.7
 # An image of a drive is confident only if the images around it look like the map: least median of their log odds.
 ALIKE_AROUND = -0.4

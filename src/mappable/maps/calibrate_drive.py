@@ -29,7 +29,7 @@ from mappable.maps.steps import Steps
 MOST_FITTED = 600  # largest number of images that the model is fitted to
 MOST_PER_CONDITION = 400  # largest number of images per condition that errors are measured on, if there are several
 
-# The constants from here on were chosen by the tables of scripts/real.py, on all three of its data sets. So figures
+# The constants from here on were chosen by the tables of studies/drives, on all three of its data sets. So figures
 # on these sets are not blind. Most of the constants are priors.
 VISIT_CHANGE = 0.5  # how much another visit differs, as a share of the growth of feature distances along one visit
 SHARPNESS, SHARPNESS_WEIGHT = 3.0, 10.0  # usual sharpness, and weight of this prior in images

@@ -20,7 +20,7 @@ from mappable.places.angles import wrap
 
 MOST_TRACKED = 300  # largest number of images per condition that a camera is tracked on
 RESTART = 50  # number of images after which it starts again, because the first images of a drive err more
-# The constants from here on were chosen by the tables of scripts/real.py; see calibrate_drive.py.
+# The constants from here on were chosen by the tables of studies/drives; see calibrate_drive.py.
 USUAL_SCORE, SCORE_WEIGHT = 1.15, 30  # usual standard deviation of scores, and weight of this prior in images
 SEEN_SCORE_WEIGHT = 20  # the same weight, in conditions that calibration saw
 BLEND_CHOICES = (0.0, 0.25, 0.5)  # choices of `DriveModel.blend`; the last one is the default

@@ -18,16 +18,16 @@ from mappable.maps.smoothing import lasting_jumps, smooth_path, step_along
 from mappable.maps.steps import Steps
 
 # One image favors a place over another by at most this, in nats, because a look-alike place may fit better. Chosen by
-# `scripts/following.py run --choose` in the rooms.
+# `studies/live run --choose` in the rooms.
 LARGEST_EVIDENCE = 4.0
 BLIND = 0.02  # probability that an image on the map shows nothing of its place
 # A landmark that resembles all images of a drive counts less. This many images give that effect half its weight.
-RESEMBLANCE_IMAGES = 30.0  # chosen by scripts/real.py
+RESEMBLANCE_IMAGES = 30.0  # chosen by studies/drives
 DRIVE_CONTRAST = 0.35  # quantile of the contrasts of a drive that sets the sharpness of all its images
 LEAST_INFORMATION = 0.25  # nats: the order of images is used if its steps tell at least this about the next place
 BREAK_GROWTH = 0.9  # images beyond this share of the growth of squared feature distances do not continue a path
 # Images within this distance along a drive have similar errors and count as one; in radii of a place.
-SIMILAR_ERRORS = 0.5  # chosen by scripts/real.py, as the other tuned constants here
+SIMILAR_ERRORS = 0.5  # chosen by studies/drives, as the other tuned constants here
 DOUBT_FACTOR = 5.0  # factor for the standard deviation of an image that is probably off the map
 IMAGES_AROUND = 10  # number of images before and after an image that show whether its drive is on the map
 FARTHEST_CONTRAST = 3.0  # contrasts farther from the usual one count as this far

@@ -25,7 +25,7 @@ MOST_VISITS = 6  # visits that are left out in turn; of more visits, evenly chos
 FEWEST_QUERIES = 10  # images of a visit that other visits saw too; a visit with fewer says nothing
 PROBABILITY = 0.9  # that the value of another visit is in the interval
 # Deviation between visits before any is seen, and its weight in visits. The deviation of errors is logarithmic.
-# scripts/estimates.py chose both on the walks and the street, and checked them on the race track and the rooms.
+# studies/start chose both on the walks and the street, and checked them on the race track and the rooms.
 PRIOR_DEVIATION = {"found": 0.15, "found in a drive": 0.07, "median error": 0.5, "coverage": 0.05}
 PRIOR_VISITS = 3.0
 SHARES = ("found", "found in a drive", "coverage")

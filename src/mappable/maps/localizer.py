@@ -29,7 +29,7 @@ State = Literal["lost", "several places", "tracking", "off the map"]
 FORMAT = Format("mappable localizer", 2, "start a new localizer", sealed_since=1)
 
 # The constants here were tuned by hand on calibration drives of both worlds; no script repeats the choice. Results on
-# test drives were seen in between, so figures on these worlds are not blind. scripts/following.py measures the result.
+# test drives were seen in between, so figures on these worlds are not blind. studies/live measures the result.
 SEVERAL = 4  # largest number of places that count as several; beyond, the camera is lost
 LISTED, LEAST_LISTED = 5, 0.01  # number of places that an estimate lists, and their least probability
 CLOUD, LEAST_CLOUD = 200, 0.001  # largest number of landmarks in a cloud, and their least probability

@@ -13,9 +13,9 @@ from mappable.arrays import Floats, Floats32, Ints, evenly
 from mappable.maps.steps import Steps, step_prior
 
 LEVELS, BINS = 64, 96  # size of the table of likelihoods of steps: squared feature distances x metres
-# The next two lines were chosen by the tables of scripts/real.py.
+# The next two lines were chosen by the tables of studies/drives.
 JUMP = 1e-3  # probability of a step to any place of the map, before the image shows whether it continues the last one
-LEAST_JUMP = 1e-9  # the same for an image that does; chosen by `scripts/following.py run --choose`
+LEAST_JUMP = 1e-9  # the same for an image that does; chosen by `studies/live run --choose`
 LEAVE, ENTER = 0.02, 0.1  # probabilities, per image, of leaving the map and of coming back to it
 TURNED = 0.9  # a turn by one radian changes an image as a way with this share of the growth of feature distances
 SLIP = 0.02  # share of steps for which odometry is wrong

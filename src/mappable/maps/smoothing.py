@@ -9,7 +9,8 @@ DEGREES_OF_FREEDOM = 2.0  # of Student's t distribution of the errors, which mak
 ITERATIONS = 10  # of iteratively reweighted least squares
 STEP_QUANTILE = 0.3  # quantile of the steps along a drive that counts as its step
 JUMP_STEPS, JUMP_RADII = 3.0, 3.5  # a jump is longer than these usual steps and radii of a place together
-LASTING = 0.8  # a jump lasts if medians before and after are at least this share of it apart; by scripts/real.py
+# A jump lasts if medians before and after are at least this share of it apart; by studies/drives.
+LASTING = 0.8
 WINDOW, LEAST_WINDOW = 9, 4  # images before and after a jump that show whether it lasts, and their smallest number
 
 

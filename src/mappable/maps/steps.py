@@ -12,7 +12,7 @@ from mappable.places.angles import wrap
 
 PAIRED_IMAGES = 600  # images of one stretch, and as many spread over the whole set, whose pairs are measured
 BINS, LEAST_BIN = 20, 8  # largest number of bins of distances, and smallest number of pairs per bin
-# The next four constants were chosen by the tables of scripts/real.py.
+# The next four constants were chosen by the tables of studies/drives.
 OTHER_VISITS = 1.3  # factor for deviations, because other visits differ
 WINDING = 2.0  # two images belong to one visit if the path between them is at most this times their distance
 STEP_DEVIATION = 0.6  # standard deviation of the logarithm of the steps of a drive

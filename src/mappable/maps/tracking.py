@@ -30,7 +30,7 @@ from mappable.maps.steps import STEP_CHOICES
 from mappable.maps.store import Store
 
 # The constants here were tuned by hand on calibration drives of both worlds; no script repeats the choice. Results on
-# test drives were seen in between, so figures on these worlds are not blind. scripts/following.py measures the result.
+# test drives were seen in between, so figures on these worlds are not blind. studies/live measures the result.
 TRAIL = 24  # number of images whose positions are smoothed together
 SET_STEP, EVERY = 60, 10  # images whose feature distances set the usual step, and images between two estimates
 FEWEST_STEPS = 4  # smallest number of images that set the usual step

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 from pyproj import Geod
 from scipy.spatial.transform import Rotation
-from trust.bags import START, BagWriter, Kind, noise
 from typer.testing import CliRunner
 
+from bag_writer import START, BagWriter, Kind, noise
 from mappable.cli.app import app
 from mappable.errors import BadInputError, MappableError
 from mappable.places.bag_logs import read_bag_odometry

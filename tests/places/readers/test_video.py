@@ -17,11 +17,11 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 from pyproj import Geod
-from trust.telemetry import add_track, camm, gps5, gps9
 
 from mappable.errors import BadInputError, MappableError
 from mappable.places.readers import read_places
 from mappable.places.table import Places
+from telemetry_tracks import add_track, camm, gps5, gps9
 
 NOON = 1_714_564_800 * 10**9  # 2024-05-01T12:00:00Z
 CREATED = "2024-05-01T12:00:00Z"

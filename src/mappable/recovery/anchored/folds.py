@@ -16,7 +16,7 @@ from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import fit, settle
 
-# Chosen in trials on 11 paths like those of benchmarks/anchored_erratic.py, but not in its table.
+# Chosen in trials on 11 paths like those of studies/recovery/anchored_erratic.py, but not in its table.
 MIRRORS, PRODUCTS = 1_000, 3_000_000  # tried at once, at most: mirrors, and mirrors times ranges
 FAR = 4.0  # longest ranges: largest distance between points that define a mirror
 STIFF = 6.0, 20.0  # spreads: a range that would change by more holds its ends together

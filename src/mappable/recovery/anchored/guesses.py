@@ -11,7 +11,7 @@ from mappable.recovery.anchored.sides import LONG, along_line, gaps_of
 
 # Strange paths: least length in longest ranges, least length of a bow relative to the line between the ends, curvature
 # in 1 / longest range below which no point turns, and most radians. Chosen on routes 23, 52 and 300 of
-# benchmarks/anchored.py.
+# studies/recovery/anchored.py.
 SHORT, DETOUR, GENTLE, TWISTED = 3.0, 1.05, 0.6, 2.4
 # Routes that wind: radians above which a path is not straight, and least share of paths that are neither straight nor
 # have one corner; or sigmas by which ranges are longer than the path, and least range that counts, in longest ranges.
@@ -19,7 +19,7 @@ SHORT, DETOUR, GENTLE, TWISTED = 3.0, 1.05, 0.6, 2.4
 BENT, ODD = 0.35, 0.4
 CUT, AFAR = 0.3, 0.2
 # Least ratio of a drive to its path if ranges are weak: the path is nearly straight, because they do not show bends.
-# Chosen on the open routes 800 to 829 and 1000 to 1004 of benchmarks/range_slam.py.
+# Chosen on the open routes 800 to 829 and 1000 to 1004 of studies/recovery/range_slam.py.
 WEAK_STRETCH = 1.3
 WRONG, MAYBE = 0.75, 0.3  # probability that a long or strange path is a wrong guess, and any path of a winding route
 PRODUCTS = 4_000_000  # ways times ranges, at most: of more ranges, only every second or third counts

@@ -11,8 +11,8 @@ from mappable.recovery.anchored.folds import Fold, distinct, evidence, moved, un
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import Refined, fit
 
-# Chosen in trials on paths with turns of 0.2 to 1 radian, and on drives of benchmarks/anchored.py with seeds 300 and
-# 301. The paths are like those of benchmarks/anchored_erratic.py, but not in its table.
+# Chosen in trials on paths with turns of 0.2 to 1 radian, and on drives of studies/recovery, seeds 300 and
+# 301. The paths are like those of studies/recovery/anchored_erratic.py, but not in its table.
 OVERRULED = 1.5  # times the cost that noise explains: a motion model that costs more contradicts the ranges
 SURE = 0.1  # of a step: ranges alone place the points if the median standard deviation of a coordinate is below
 DOUBTFUL = 1.1  # noise, in stated spreads, above which another start is tried

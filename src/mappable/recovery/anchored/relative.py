@@ -25,7 +25,7 @@ from mappable.recovery.hints import Motions
 # Series of the inverse Jacobian of the logarithm: Bernoulli numbers divided by factorials, for powers 2, 4, 6 and 8.
 SERIES = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600)
 # Widths of the Cauchy priors of drift (share, radians, radians per metre): most odometry hardly drifts, but it may
-# drift much. Chosen on routes 600 to 604 of benchmarks/range_slam.py.
+# drift much. Chosen on routes 600 to 604 of studies/recovery/range_slam.py.
 SCALE_WIDTH, ASIDE_WIDTH, BIAS_WIDTH = 0.01, 0.005, 5e-4
 HELD_SCALE_WIDTH = 1e-4  # of a scale that is not estimated
 FIRST_WIDTH = 4.5  # times these widths: the prior with which a fit begins

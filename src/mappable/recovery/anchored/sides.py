@@ -21,7 +21,7 @@ CURVED = 0.5  # of the longest range: a path that leaves the line by less has no
 ROUNDS = 8  # rounds of the fit of the other side
 MANY, FEW_ROUNDS = 1_000, 3  # of more points, only the mirrored way of each gap is tried, with fewer rounds
 FARTHER = 50.0  # excess cost above which another way is impossible
-# Chosen on open routes with 5 known positions, seeds 300 to 305 of benchmarks/anchored.py.
+# Chosen on open routes with 5 known positions, seeds 300 to 305 of studies/recovery/anchored.py.
 MODEL = 12.0  # on long paths, differences of cost count by this factor less: real drives do not follow the model
 TURNS = 4  # turns of a gap that are mirrored, at most: the strongest
 SHARP = 0.3  # of 1 / longest range: smallest curvature of a turn

@@ -23,7 +23,7 @@ from mappable.recovery.unanchored.smacof import sparse_smacof
 
 ASIDE = 0.1  # of the longest range: random offset from the mean of its neighbors at which a point starts
 STRETCHED = 1.5  # largest factor by which the shape of a path is scaled to its known ends
-GROWN = 2  # maps that are grown, each from a known point; chosen on four folded paths (docs/recover-studies.md)
+GROWN = 2  # maps that are grown, each from a known point; chosen on four folded paths (studies/recovery)
 
 
 def bow(begin: Floats, end: Floats, steps: int, step: float) -> Floats:

@@ -8,7 +8,7 @@ and d the measured ones. The method maximizes
 The dual has one variable y per pair: minimize d y + penalty*(y), subject to S = A*(y) - C ⪰ 0. The matrix of a pair has
 rank one: b bᵀ with b = e_i - e_j. So each step solves one linear system with one unknown per pair, whose entries are
 products of (b_e G b_f) and (b_e S⁻¹ b_f). General solvers work with all n (n + 1) / 2 entries of G instead and take a
-hundred times as long (docs/recover-studies.md).
+hundred times as long (studies/recovery).
 
 The search direction is that of Helmberg, Kojima and Monteiro with Mehrotra's correction. The proof does not depend on
 the search: any G ⪰ 0 gives a lower bound and any y with S ⪰ 0 an upper bound. The gap is their difference.

@@ -17,9 +17,9 @@ from mappable.recovery.unanchored.normal import directions
 from mappable.recovery.unanchored.polish import polish
 
 SEARCHED, SEARCHED_RANGES = 600, 50_000  # points and ranges at most: about 1 CPU second
-PRECISE = 0.025  # relative deviation of a range above which a map is not grown (0.0125 in benchmarks/erratic.py)
+PRECISE = 0.025  # relative deviation of a range above which a map is not grown (0.0125 in studies/recovery/erratic.py)
 TRUSTED = 0.05  # of the longest range: a start that polishing moves by less is not folded
-MIRRORED = 4  # places tried per round; with 8, benchmarks/erratic.py has 1 map of 120 less over 0.5 m
+MIRRORED = 4  # places tried per round; with 8, studies/recovery/erratic.py has 1 map of 120 less over 0.5 m
 ROUNDS = 3
 SUSPECT = 1.05  # a map may be folded if its mean squared residual, in spreads, is above; 1.1: 2 more maps over 0.5 m
 STEPS, ROUGHLY = 25, 3e-4  # steps and tolerance of a polish that is good enough to compare maps
