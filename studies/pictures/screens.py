@@ -1,4 +1,4 @@
-"""Takes the pictures of the web page in the documentation, in Chromium, of the map and the study of `make demo`.
+"""Takes the pictures of the web page in the documentation, in Chromium, of the map of `make demo`.
 
     make demo
     python scripts/screens.py demo docs
@@ -26,9 +26,9 @@ from mappable.places.files import load_places
 from mappable.places.table import Places
 
 WIDTHS, THEMES = (1280, 768, 360), ("light", "dark")
-VIEWS = ("map", "drop", "live", "matrices", "trajectory", "calibration", "report")
+VIEWS = ("map", "drop", "live", "calibration", "report")
 DRIVE, FOLLOWED = "test-night", 12  # the drive of the pictures, and images of a session: every second one
-SHOWN, DROPPED = 0.576, 0.36  # shares of the drive, chosen by looking: an image that is not trusted, and one that is
+DROPPED = 0.36  # share of the drive, chosen by looking: an image that is trusted
 TALLEST = 1500  # pixels of a page in a sheet; more is cut off
 SCALE, GAP, QUALITY = 0.4, 16, 60  # of a sheet
 COLORS = 200  # of viewer.png and report.png
@@ -45,7 +45,8 @@ def main() -> None:
     given = parser.parse_args()
     places = load_places(given.demo / "places")
     drive = places[np.flatnonzero(places.sequence == DRIVE)]
-    command = [sys.executable, "-m", "mappable", "serve", str(given.demo / "map"), "--study", str(given.demo)]
+    command = [sys.executable, "-m", "mappable", "serve", str(given.demo / "map")]
+    command += ["--images", str(given.demo / "places")]
     with (
         tempfile.TemporaryDirectory() as home,
         subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True) as server,
@@ -72,14 +73,8 @@ def main() -> None:
 
 def prepare(browser: Browser, view: str, address: str, drive: Places) -> None:
     """Bring a view into the state of its picture."""
-    at = int((SHOWN if view == "map" else DROPPED) * len(drive))
-    if view == "map":
-        browser.run(f"document.querySelector('#drive').value = {DRIVE!r}")
-        browser.run("document.querySelector('#drive').dispatchEvent(new Event('change'))")
-        browser.run(f"document.querySelector('#map-step').value = {at}")
-        browser.run("document.querySelector('#map-step').dispatchEvent(new Event('input'))")
-        browser.until("!!document.querySelector('#map-live .candidates')")
-    elif view == "drop":
+    at = int(DROPPED * len(drive))
+    if view == "drop":
         browser.drop(drive.files[at].name, drive.files[at].read_bytes())
         browser.until("!!document.querySelector('#drop-detail .candidates')")
     elif view == "live":
@@ -91,9 +86,6 @@ def prepare(browser: Browser, view: str, address: str, drive: Places) -> None:
             )
             urllib.request.urlopen(request, timeout=60).close()
         browser.until(f"document.querySelector('#live-detail dd')?.innerText.startsWith('{FOLLOWED}, ')")
-    elif view == "trajectory":
-        browser.run("document.querySelector('#time').value = document.querySelector('#time').max / 2")
-        browser.run("document.querySelector('#time').dispatchEvent(new Event('input'))")
 
 
 def shot(browser: Browser, width: int, theme: str) -> Image.Image:

@@ -56,7 +56,7 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable:
         "gain within 10 m",
     ):
         assert text in first.stdout
-    served = f"mappable serve {shlex.quote(str(out / 'map'))} --study {quoted}"
+    served = f"mappable serve {shlex.quote(str(out / 'map'))} --images {shlex.quote(str(street))}"
     assert first.stdout.endswith(f"report: {out / 'report.html'}\nview it in a browser: {served}\n")
     for name in ("contact-sheet.jpg", "map.png"):
         with Image.open(street / name) as picture:

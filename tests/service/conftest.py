@@ -28,7 +28,6 @@ from mappable.service.limits import Limits
 from mappable.service.metrics import Metrics
 from mappable.service.server import bind, server_of
 from mappable.service.sessions import SessionStore
-from mappable.service.study import StudyView
 from mappable.service.tiles import Tiles
 
 WIDTH, HEIGHT, PIXELS_PER_METRE, LENGTH = 64, 48, 4, 160.0
@@ -165,7 +164,6 @@ def start(small_backbone: str) -> Iterator[Start]:
         folder: Path,
         limits: Limits = LIMITS,
         token: str | None = None,
-        study: StudyView | None = None,
         images: Sequence[Path] | None = None,
         hosts: Hosts | None = None,
         sessions: SessionStore | None = None,
@@ -179,7 +177,6 @@ def start(small_backbone: str) -> Iterator[Start]:
             engine,
             connections,
             token=token,
-            study=study,
             images=[opened.places.root] if images is None else images,
             hosts=hosts,
             sessions=sessions,

@@ -24,12 +24,6 @@ def test_a_folder_without_a_map_is_refused(tmp_path: Path) -> None:
     assert "map.json" in said
 
 
-def test_a_folder_without_a_study_is_refused(map_folder: Path, tmp_path: Path) -> None:
-    said = refused(map_folder, "--study", tmp_path)
-    assert str(tmp_path) in said
-    assert "table1" in said
-
-
 @pytest.mark.medium
 def test_an_address_that_is_taken_is_named(map_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:

@@ -92,7 +92,7 @@ def test_an_ipv6_client_is_a_network_and_old_clients_are_forgotten() -> None:
     assert logins.must_wait("0")
 
 
-ROUTES = ("/", "/viewer/main.js", "/map", "/health", "/metrics", "/openapi.json", "/study", "/nowhere")
+ROUTES = ("/", "/viewer/main.js", "/map", "/health", "/metrics", "/openapi.json", "/nowhere")
 
 
 def test_every_route_checks_the_host(client: Any) -> None:
@@ -124,7 +124,7 @@ def test_a_host_can_be_allowed(start: Start, map_folder: Path) -> None:
 
 def test_no_response_may_be_interpreted_as_another_type(client: Any) -> None:
     landmark = client.get("/map").json["landmarks"][0]
-    answers = [client.get(path) for path in (*ROUTES, landmark["image"], "/study/images/none")]
+    answers = [client.get(path) for path in (*ROUTES, landmark["image"], "/landmarks/none/image")]
     answers.append(client.post("/locate", b"bad"))
     answers.append(client.ask("DELETE", "/map"))
     answers.append(client.ask("GET", "/", headers={"Host": "evil.example"}))

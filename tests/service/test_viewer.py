@@ -1,10 +1,6 @@
-"""The viewer in a real browser: it shows a study, and locates an image that is dropped on the page."""
+"""The viewer in a real browser: it shows a map, and locates an image that is dropped on the page."""
 
-import base64
 import gzip
-import io
-import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,24 +12,12 @@ from PIL import Image
 
 from browser import Browser
 from mappable.errors import BadInputError
-from mappable.evaluation.evaluate import score_all
-from mappable.evaluation.protocols import protocols_named
-from mappable.evaluation.protocols.distance_matrices import Matrices
-from mappable.evaluation.protocols.localization.compute import Localization
-from mappable.evaluation.protocols.map_recovery import MapRecovery
-from mappable.evaluation.result import Accuracy, Result, empty_result
-from mappable.evaluation.scoring import Descriptors, Scoring
-from mappable.evaluation.setup import setup_of
 from mappable.features import Encoder
 from mappable.maps import Map, build_map
 from mappable.places import Frame, Places
-from mappable.places.files import load_places, save_places
 from mappable.service import page
-from mappable.service.disk import picture
-from mappable.service.study import open_study
 from mappable.service.tiles import tiles_of
 
-MODEL = "wall-seed0"
 OXFORD = Frame("oxford", crs="EPSG:32630", origin=(620_000.0, 5_734_000.0, 0.0))
 WIDE = "document.documentElement.scrollWidth - innerWidth"
 
@@ -46,44 +30,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def study_folder(wall: Places, map_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of the wall, with the encoder of its map; the recovered drive is the true one, slightly shifted."""
-    folder = tmp_path_factory.mktemp("study")
-    file = Map.open(map_folder).encoder_file
-    assert file is not None
-    encoder = Encoder.load(file)
-    setup = setup_of("wall", wall, positive_radius=4.0, negative_radius=10.0, landmarks=40)
-    made = Descriptors(np.arange(len(wall)), encoder.embed(wall, progress=False), encoder.fingerprint)
-    empty = empty_result(
-        setup, row="wall", title="Wall", seed=0, encoder=encoder.fingerprint, settings={}, images="images"
-    )
-    protocols = protocols_named(["table1", "distance-matrices", "localization"])
-    result = score_all(Scoring(setup, made, encoder.about), empty, protocols)
-    truth = wall.positions[setup.queries]
-    drawn = MapRecovery(
-        sequence="test",
-        images=setup.queries,
-        known=setup.queries[:10],
-        length=170.0,
-        repetitions=1,
-        methods=[],
-        mask=None,
-        notes=[],
-        truth=truth,
-        true=np.zeros((1, 1)),
-        masked=None,
-        completed=None,
-        positions={"anchored": truth + 1.0},
-    )
-    save_places(wall, folder / "places" / "places.parquet")
-    replace(result, scored={**result.scored, "map-recovery": drawn}).save(folder / "results" / MODEL)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def address(start: Any, map_folder: Path, study_folder: Path) -> str:
-    """The address of a server with a study."""
-    return f"http://127.0.0.1:{start(map_folder, study=open_study(study_folder)).port}/"
+def address(client: Any) -> str:
+    """The address of a server."""
+    return f"http://127.0.0.1:{client.port}/"
 
 
 @pytest.mark.medium
@@ -107,42 +56,27 @@ def test_an_image_that_is_dropped_is_placed(browser: Browser, address: str, imag
     assert browser.text("#drop-state") == "notes.png: not a JPEG, PNG or WebP image"
 
 
-def test_all_views_show_the_study_without_errors_or_other_addresses(
-    browser: Browser, address: str, map_folder: Path, study_folder: Path
+@pytest.mark.parametrize("width", [390, 1440])
+def test_all_views_fit_the_screen_without_errors_or_other_addresses(
+    browser: Browser, address: str, map_folder: Path, width: int
 ) -> None:
-    result = Result.load(study_folder / "results" / MODEL)
-    browser.open(f"{address}#/map", width=390)
+    places = Map.open(map_folder).places
+    browser.open(f"{address}#/map", width=width)
     browser.ready()
     assert browser.text("#title") == map_folder.parent.name  # the folder itself is called map
-    assert "test images of the study wall" in browser.text("#about")
-    assert browser.text("#map-detail .name") == result.ids[0]
+    assert browser.text("#map-detail figcaption b") == places.place_id[0]
     browser.key("ArrowRight")
-    assert browser.text("#map-detail .name") == result.ids[1]
-    accuracy = result.get(Accuracy)
-    assert accuracy is not None
-    error = float(accuracy.errors[1])
-    assert f"{error:.1f} m" in browser.text("#map-detail dl")
-    browser.until("!!document.querySelector('#map-live .candidates')")
-    for name in ("drop", "live", "calibration", "trajectory", "matrices"):
+    assert browser.text("#map-detail figcaption b") == places.place_id[1]
+    clicked = f"{{ points: [{{ customdata: '{places.place_id[5]}' }}] }}"
+    browser.run(f"document.querySelector('#map-plot').emit('plotly_click', {clicked})")
+    assert browser.text("#map-detail figcaption b") == places.place_id[5]
+    for name in ("map", "drop", "live", "calibration"):
         browser.run(f"document.querySelector('#tab-{name}').click()")
         browser.until(f"!!document.querySelector('#{name} .plot .main-svg')")
         assert browser.run(WIDE) <= 0
-    off = "document.querySelector('#trajectory-detail dd').textContent"
-    assert browser.run(off) == "1.4 m"
-    matrices = result.get(Matrices)
-    assert matrices is not None
-    distances = matrices.distances
-    shown = browser.run("document.querySelector('#distances-plot').data[0].z")
-    assert np.abs(np.array(shown) - distances).max() <= distances.max() / 510 + 1e-6
-    browser.run("document.querySelector('#distances-plot').emit('plotly_hover', { points: [{ x: 7, y: 3 }] })")
-    assert f"{distances[3, 7]:.1f} m apart" in browser.text("#matrices-detail .name")
-    marked = browser.run("document.querySelector('#feature-plot').layout.shapes.map((one) => [one.x0, one.y0])")
-    assert marked == [[0, 3], [7, 0]]
-    browser.until("[...document.querySelectorAll('#matrices-detail img')].every((one) => one.naturalWidth === 64)")
+    before = browser.run("document.documentElement.dataset.theme")
     dark = browser.run("(document.querySelector('#theme').click(), document.documentElement.dataset.theme)")
-    assert dark in ("dark", "light")
-    sentence = browser.run("document.querySelector('#calibration-lead').textContent")
-    assert "within their interval (it promises 90 %)" in sentence
+    assert dark in {"dark", "light"} - {before}
     assert browser.complaints() == []
     assert browser.hosts() == {address.split("/")[2]}
 
@@ -196,8 +130,6 @@ def test_the_page_asks_for_the_token(browser: Browser, start: Any, map_folder: P
     browser.until("document.querySelector('#map-detail img')?.naturalWidth")
     browser.run("document.querySelector('#tab-calibration').click()")
     assert browser.until("document.querySelector('#calibration-plot').data?.length") == 3  # the interval and the median
-    hidden = browser.run("[...document.querySelectorAll('[role=tab][hidden]')].map((one) => one.innerText)")
-    assert hidden == ["Distances", "Trajectory"]  # which a map alone cannot show
 
 
 @pytest.fixture(scope="module")
@@ -332,10 +264,8 @@ def test_the_page_allows_no_script_from_elsewhere(client: Any) -> None:
     packed = client.ask("GET", "/viewer/main.js", headers={"Accept-Encoding": "gzip"})
     assert gzip.decompress(packed.body) == client.get("/viewer/main.js").body
     assert client.ask("GET", "/viewer/main.js", headers={"If-None-Match": packed.headers["etag"]}).status == 304
-    assert client.get("/viewer/../study.py").status == 404
+    assert client.get("/viewer/../page.py").status == 404
     assert client.get("/viewer/vendor/none.js").error == "the viewer has no file 'vendor/none.js'"
-    assert client.get("/study").json == {"study": None}
-    assert client.get("/study/images/test/00020").status == 404
 
 
 def test_without_plotly_the_server_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -343,58 +273,3 @@ def test_without_plotly_the_server_says_how_to_get_it(monkeypatch: pytest.Monkey
     monkeypatch.setattr(page, "LIBRARY", tmp_path / "plotly.min.js")
     assert "plotly.js is missing" in str(page.missing())
     assert "scripts/vendor" in str(page.missing())
-
-
-def test_a_large_picture_of_the_study_is_made_smaller(wall: Places) -> None:
-    data, kind = picture(wall, 0, [wall.root], "image", most=32)
-    with Image.open(io.BytesIO(data)) as smaller:
-        assert (smaller.size, smaller.format, kind) == ((32, 24), "JPEG", "image/jpeg")
-    assert picture(wall, 0, [wall.root], "image", most=64) == (wall.files[0].read_bytes(), "image/png")
-
-
-def test_what_is_no_study_of_this_map_is_refused(study_folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="study"):
-        open_study(tmp_path)
-    with pytest.raises(BadInputError, match=r"oxford.*elsewhere"):
-        open_study(study_folder, frame="elsewhere")
-
-
-def test_a_study_names_the_images_that_its_results_are_of(study_folder: Path) -> None:
-    study = open_study(study_folder)
-    told, found, matrices = (json.loads(one) for one in (study.overview, study.models[MODEL], study.matrices[MODEL]))
-    assert len(found["error"]) == len(found["retrieved"]) == len(told["queries"]["id"])
-    assert found["calibration"]["coverage"] == 0.9
-    known = Result.load(study_folder / "results" / MODEL).get(Matrices)
-    assert known is not None
-    assert [study.rows[name] for name in matrices["rows"]] == known.references.tolist()
-    assert [study.rows[name] for name in matrices["columns"]] == known.queries.tolist()
-    assert found["trajectory"]["images"] == study.places.place_id[study.places.split == "test"].tolist()
-    assert len(base64.b64decode(matrices["distances"]["steps"])) == np.prod(matrices["shape"])
-
-
-@pytest.mark.medium
-def test_a_result_without_its_numbers_is_named(study_folder: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(study_folder, tmp_path / "study")
-    file = folder / "results" / MODEL / "result.json"
-    facts = json.loads(file.read_text())
-    for broken in ({"positive": None}, {"positive": []}, {"recall": "few"}):
-        protocols = facts["protocols"] | {"table1": facts["protocols"]["table1"] | broken}
-        file.write_text(json.dumps(facts | {"protocols": protocols}))
-        with pytest.raises(BadInputError, match=r"result\.json.*evaluate again"):
-            open_study(folder)
-
-
-def test_a_result_of_other_rows_is_refused(study_folder: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(study_folder, tmp_path / "study")
-    home = folder / "results" / MODEL
-    result, places = Result.load(home), load_places(folder / "places")
-    said = result.get(Localization)
-    assert said is not None
-    other = replace(said, queries=said.queries[::-1].copy())
-    replace(result, scored=dict(result.scored) | {"localization": other}).save(home)
-    with pytest.raises(BadInputError, match=rf"{MODEL}.*localization.*table1"):
-        open_study(folder)
-    result.save(home)
-    save_places(places[: len(places) - 1], folder / "places" / "places.parquet")
-    with pytest.raises(BadInputError, match=rf"{MODEL}.*{len(places) - 1} images.*image {len(places)}"):
-        open_study(folder)

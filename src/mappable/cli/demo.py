@@ -76,7 +76,7 @@ def demo(
     typer.echo("\n5. Summary: share of test images whose nearest landmark by descriptor is nearby.\n")
     page = study.report(results)
     print_accuracy(results, page)
-    typer.echo(f"view it in a browser: mappable serve {_quoted(out / 'map')} --study {_quoted(out)}")
+    typer.echo(f"view it in a browser: mappable serve {_quoted(out / 'map')} --images {_quoted(street)}")
     report_failures(failures_of(page))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 REMOVED = {
     "recover file --certificate": "certificates of optimality left; the report still states the expected error",
     "recover images --certificate": "certificates of optimality left; the report still states the expected error",
+    "serve --study": "open report.html in the folder of the study; --images STUDY/places shows its pictures on the map",
 }
 
 

@@ -14,12 +14,6 @@ from mappable.files import reading
 
 def serve(
     folder: MapFolder,
-    study: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder written by `mappable reproduce` or `mappable demo`, to show beside the map.", metavar="STUDY"
-        ),
-    ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; 127.0.0.1 is this machine only, 0.0.0.0 is all addresses.")
     ] = "127.0.0.1",
@@ -38,8 +32,8 @@ def serve(
     images: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Also show pictures from this folder; by default, only pictures in the folders of the map and of "
-            "the study are shown. May be repeated.",
+            help="Also show pictures from this folder (default: only pictures in the folder of the map). May be "
+            "repeated.",
             metavar="FOLDER",
         ),
     ] = None,
@@ -132,16 +126,10 @@ def serve(
     store = None if session_folder is None else SessionsInFolder(session_folder, sessions, session_timeout)
     opened = Map.open(folder)
     ground = None if tiles is None else tiles_of(tiles, opened.frame, tiles_credit)
-    view = None
-    if study is not None:
-        from mappable.service.study import open_study
-
-        view = open_study(study, frame=opened.frame.name)
-    folders = picture_folders(opened, view, images or ())
-    for hidden in sorted({opened.places.root} | ({view.places.root} if view else set())):
-        if not is_inside(hidden, folders):
-            quoted = shlex.quote(str(hidden))
-            typer.echo(f"note: pictures in {hidden} are not shown; to show them, add: --images {quoted}", err=True)
+    hidden = opened.places.root
+    if not is_inside(hidden, picture_folders(opened, images or ())):
+        quoted = shlex.quote(str(hidden))
+        typer.echo(f"note: pictures in {hidden} are not shown; to show them, add: --images {quoted}", err=True)
     with bind(host, port) as bound:
         if secret is None and not _is_loopback(bound.getsockname()[0]):
             problem = "everyone who can reach this address can use the server"
@@ -157,7 +145,6 @@ def serve(
             engine,
             counted,
             token=secret,
-            study=view,
             images=images or (),
             hosts=hosts,
             sessions=store,

@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, Query, Request, Response
@@ -51,13 +51,10 @@ from mappable.service.guard import Guard, answer
 from mappable.service.hosts import Hosts
 from mappable.service.limits import Budget, RefusedError, Reserve
 from mappable.service.metrics import CONTENT_TYPE, Metrics
-from mappable.service.page import JSON, PICTURE, File, add_page, add_study
+from mappable.service.page import JSON, PICTURE, File, add_page
 from mappable.service.session_requests import add_session_requests
 from mappable.service.sessions import SessionsInMemory, SessionStore
 from mappable.service.tiles import Tiles
-
-if TYPE_CHECKING:
-    from mappable.service.study import StudyView
 
 MOST_CANDIDATES = 100
 KNOWN = TypeAdapter(list[KnownPosition])
@@ -131,19 +128,18 @@ def create_app(
     connections: Connections,
     *,
     token: str | None = None,
-    study: "StudyView | None" = None,
     images: Sequence[Path] = (),
     hosts: Hosts | None = None,
     sessions: SessionStore | None = None,
     tiles: Tiles | None = None,
 ) -> ASGIApp:
-    """The application that serves the map of `engine`, and a study if there is one.
+    """The application that serves the map of `engine`.
 
-    Pictures come only from the folders of the map and of the study, and from the folders `images`. The application
-    answers to `hosts` (default: this machine). Sessions are kept in `sessions` (default: in memory). The page shows map
-    `tiles` below its plots (default: none).
+    Pictures come only from the folder of the map, and from the folders `images`. The application answers to `hosts`
+    (default: this machine). Sessions are kept in `sessions` (default: in memory). The page shows map `tiles` below its
+    plots (default: none).
     """
-    folders = picture_folders(engine.map, study, images)
+    folders = picture_folders(engine.map, images)
     limits, metrics = engine.limits, engine.metrics
     following = Following(engine.map, sessions or SessionsInMemory(limits.sessions, limits.session_timeout))
 
@@ -172,17 +168,16 @@ def create_app(
     _add_descriptor_requests(app, engine, memory)
     add_session_requests(app, engine, following, memory)
     _add_map_requests(app, engine, folders)
-    add_study(app, study, folders)
     add_page(app, engine.map, encoder=engine.batch_size is not None, tiles=tiles)
     _add_errors(app, metrics)
     _describe_token(app, needed=token is not None)
     return Guard(app, limits=limits, connections=connections, metrics=metrics, token=token, hosts=hosts or Hosts())
 
 
-def picture_folders(landmarks: Map, study: "StudyView | None", images: Sequence[Path]) -> list[Path]:
-    """The folders that pictures may come from: those of the map, of the study, and those that the user names."""
+def picture_folders(landmarks: Map, images: Sequence[Path]) -> list[Path]:
+    """The folders that pictures may come from: that of the map, and those that the user names."""
     own = [] if landmarks.origin is None else [landmarks.origin.folder]
-    return [*own, *([] if study is None else [study.folder]), *images]
+    return [*own, *images]
 
 
 def _add_image_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:

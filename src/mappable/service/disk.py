@@ -22,36 +22,29 @@ def is_inside(path: Path, folders: Iterable[Path]) -> bool:
     return any(real.is_relative_to(folder.resolve()) for folder in folders)
 
 
-def picture(
-    places: Places, row: int, folders: Sequence[Path], what: str = "landmark", most: int | None = None
-) -> tuple[bytes, str]:
-    """The image file of a place, and its content type; a format that browsers do not show becomes a PNG.
+def picture(places: Places, row: int, folders: Sequence[Path]) -> tuple[bytes, str]:
+    """The image file of a landmark, and its content type; a format that browsers do not show becomes a PNG.
 
     Raises if the file is not in one of the `folders`, also if only a symbolic link leads out of them.
-    An image wider or higher than `most` pixels is reduced to a JPEG. Errors call the place a `what`.
     """
     name, file, decoding = str(places.place_id[row]), (places.root / places.path[row]).resolve(), places.decoding
     if not is_inside(file, folders):
-        sentence = "its image is not in the folder of the map or study; to show it, restart the server with --images"
-        raise RefusedError(403, f"{what}_folder", f"{what} {name!r}: {sentence}")
+        sentence = "its image is not in the folder of the map; to show it, restart the server with --images"
+        raise RefusedError(403, "landmark_folder", f"landmark {name!r}: {sentence}")
     if not _is_file(file):
-        raise RefusedError(410, f"{what}_image", f"{what} {name!r}: its image file no longer exists")
+        raise RefusedError(410, "landmark_image", f"landmark {name!r}: its image file no longer exists")
     shown = io.BytesIO()
     try:
         data = read_bytes(file)
         with Image.open(io.BytesIO(data)) as image:
             turned = image.getexif().get(ORIENTATION) in TURNED
             size, kind = image.size[::-1] if turned else image.size, TYPES.get(image.format or "")
-        large = most is not None and max(size) > most
-        if kind and decoding is None and not large:
+        if kind and decoding is None:
             return data, kind
-        upright = Image.fromarray(load_image(file, size, "stretch", decoding))
-        if most is not None:
-            upright.thumbnail((most, most))
-        upright.save(shown, "JPEG" if large else "PNG")
+        Image.fromarray(load_image(file, size, "stretch", decoding)).save(shown, "PNG")
     except Exception:  # decoders promise no closed set of errors
-        raise RefusedError(410, f"{what}_image", f"{what} {name!r}: its image file can no longer be read") from None
-    return shown.getvalue(), "image/jpeg" if large else "image/png"
+        raise RefusedError(410, "landmark_image", f"landmark {name!r}: its image file can no longer be read") from None
+    return shown.getvalue(), "image/png"
 
 
 def _is_file(file: Path) -> bool:

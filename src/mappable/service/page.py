@@ -1,13 +1,13 @@
-"""The viewer: its files, and the data of a study, compressed and ready to send."""
+"""The viewer: its files, and what it shows besides the map, compressed and ready to send."""
 
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, Request, Response
@@ -15,12 +15,8 @@ from fastapi import FastAPI, Request, Response
 from mappable.maps.calibration import Calibration
 from mappable.maps.map import Map
 from mappable.service.body import IMAGES
-from mappable.service.disk import picture
 from mappable.service.limits import RefusedError
 from mappable.service.tiles import Tiles, grid_of
-
-if TYPE_CHECKING:
-    from mappable.service.study import StudyView
 
 FOLDER = Path(__file__).parent / "viewer"
 LIBRARY = FOLDER / "vendor/plotly.min.js"
@@ -33,7 +29,6 @@ HEADERS = {
     "img-src 'self' blob: data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }
-LARGEST_SIDE = 640  # pixels: width and height of a picture of the study
 CURVE_POINTS = 60  # of the plot of the calibration
 
 
@@ -108,38 +103,6 @@ def add_page(app: FastAPI, landmarks: Map, *, encoder: bool, tiles: Tiles | None
         return _found(files, name, f"the viewer has no file {name!r}").answer(request)
 
 
-def add_study(app: FastAPI, study: "StudyView | None", folders: Sequence[Path]) -> None:
-    """Add the addresses of a study, which docs/serve.md lists; without a study, `/study` says that there is none.
-
-    Pictures come only from `folders`.
-    """
-    overview = File(b'{"study":%b}' % (study.overview if study else b"null"), JSON)
-    models, matrices = ({name: File(data, JSON) for name, data in of.items()} for of in _both(study))
-
-    @app.get("/study", include_in_schema=False)
-    def the_study(request: Request) -> Response:
-        """Test images with their positions, the landmarks, and the accuracy of each model; null without a study."""
-        return overview.answer(request)
-
-    @app.get("/study/models/{name}", include_in_schema=False)
-    def model(request: Request, name: str) -> Response:
-        """Results of one model: each test image, a recovered trajectory, and the coverage of its intervals."""
-        return _found(models, name, f"the study has no model {name!r}").answer(request)
-
-    @app.get("/study/matrices/{name}", include_in_schema=False)
-    def matrix(request: Request, name: str) -> Response:
-        """Geometric and feature distances between two drives, in 256 steps each."""
-        return _found(matrices, name, f"the study has no matrices of a model {name!r}").answer(request)
-
-    @app.get("/study/images/{name:path}", include_in_schema=False)
-    def image(name: str) -> Response:
-        """The picture of a place in the study, reduced if it is large."""
-        if study is None or name not in study.rows:
-            raise RefusedError(404, "study", f"the study has no image {name!r}")
-        data, kind = picture(study.places, study.rows[name], folders, "image", LARGEST_SIDE)
-        return Response(data, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})
-
-
 def _facts(landmarks: Map, *, encoder: bool, tiles: Tiles | None) -> dict[str, Any]:
     known = landmarks.calibration
     return {
@@ -163,10 +126,6 @@ def _curve(known: Calibration) -> dict[str, Any]:
     feature = np.linspace(0.0, known.retrieved.furthest, CURVE_POINTS)
     ends = [np.where(np.isfinite(one), one.round(3), None).tolist() for one in known.predict(feature)]  # type: ignore[call-overload]
     return {"feature": feature.tolist()} | dict(zip(("middle", "low", "high"), ends, strict=True))
-
-
-def _both(study: "StudyView | None") -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
-    return (study.models, study.matrices) if study else ({}, {})
 
 
 def _read(file: Path) -> File:

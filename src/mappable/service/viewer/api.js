@@ -40,7 +40,6 @@ export async function blob(path) {
 }
 
 export const landmarkImage = (id) => `landmarks/${encoded(id)}/image`;
-export const studyImage = (id) => `study/images/${encoded(id)}`;
 
 export function locate(files, { sequence = false, signal } = {}) {
   const form = new FormData();

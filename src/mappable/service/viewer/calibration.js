@@ -3,44 +3,7 @@
 import { $, number, percent } from "./page.js";
 import { color, draw } from "./plots.js";
 
-const SHADES = ["bar", "amber", "plum", "good", "soft", "red"];
-
-export function calibrationView(world) {
-  const { map, page, study } = world;
-
-  // The trusted test images of the study: stated against true distance to the landmark.
-  function stated() {
-    const { found } = world,
-      { queries, unit, negative_radius: most } = study;
-    const conditions = [...new Set(queries.condition)];
-    const sure = found.error.map((_, n) => n).filter((n) => found.confident[n] && found.distance[n] !== null);
-    const end = Math.max(1, ...sure.map((n) => found.distance[n])) * 1.1;
-    const points = conditions.map((condition, index) => {
-      const own = sure.filter((n) => queries.condition[n] === condition);
-      const { covered } = found.calibration.by_condition[condition || "unnamed"];
-      return {
-        x: own.map((n) => found.distance[n]),
-        y: own.map((n) => found.error[n]),
-        mode: "markers",
-        name: `${condition || "unnamed"}: ${covered === null ? "none trusted" : `${percent(covered)} in their interval`}`,
-        text: own.map((n) => queries.id[n]),
-        hovertemplate: "%{text}<br>stated %{x:.1f}, true %{y:.1f}<extra></extra>",
-        marker: { size: 6, color: color(SHADES[index % SHADES.length], 0.6) },
-      };
-    });
-    return {
-      traces: [...points, { ...line([0, end], [0, end], "stated = true"), line: { color: color("soft"), dash: "dot" } }],
-      layout: {
-        legend: { entrywidth: 0 },
-        xaxis: { title: { text: `stated distance (${unit})` }, rangemode: "tozero" },
-        yaxis: {
-          title: { text: `true distance (${unit})` },
-          range: [0, Math.max(end, Math.min(most, end * 1.6))],
-        },
-      },
-    };
-  }
-
+export function calibrationView({ map, page }) {
   // What the map itself knows: the distance to the nearest landmark, by feature distance.
   function curve() {
     const { feature, middle, low, high } = page.calibration;
@@ -61,14 +24,7 @@ export function calibrationView(world) {
   const line = (x, y, name) => ({ x, y, mode: "lines", name, hoverinfo: "skip" });
 
   function lead() {
-    const own = world.found?.calibration,
-      known = map.calibration;
-    if (own?.covered != null) {
-      return (
-        `Of the test images that ${world.model.title} trusts, ${percent(own.covered)} are within their interval ` +
-        `(it promises ${number(100 * own.coverage, 0)} %); it trusts ${percent(own.confident)} of all.`
-      );
-    }
+    const known = map.calibration;
     if (!known) {
       return (
         "This map is not calibrated, so it gives no distances in metres: build it again with images of another " +
@@ -83,12 +39,10 @@ export function calibrationView(world) {
   }
 
   return {
-    changed: () => {},
     show: async () => {
       $("#calibration-lead").textContent = lead();
-      const judged = world.found?.calibration?.covered != null;
-      $("#calibration-card").hidden = !judged && !page.calibration;
-      if (judged || page.calibration) await draw($("#calibration-plot"), judged ? stated : curve);
+      $("#calibration-card").hidden = !page.calibration;
+      if (page.calibration) await draw($("#calibration-plot"), curve);
     },
   };
 }

@@ -103,7 +103,6 @@ export function dropView(world, come) {
   $("#drop-detail").replaceChildren(...(page.encoder ? [hint()] : []));
   return {
     step: (by) => images.length && look(Math.min(Math.max(chosen + by, 0), images.length - 1)),
-    changed: () => {},
     show: plot,
   };
 }

@@ -105,7 +105,7 @@ export function liveView(world) {
   };
   $("#live-form").hidden = !page.encoder;
   if (!page.encoder) say("This map has no encoder, so it cannot follow a camera. Build it again with --encoder.", true);
-  return { changed: () => {}, show: plot };
+  return { show: plot };
 }
 
 function example(id) {

@@ -67,12 +67,6 @@ export function facts(pairs) {
   );
 }
 
-export function options(select, entries, chosen) {
-  select.replaceChildren(
-    ...entries.map(([value, text]) => element("option", { value, selected: value === chosen }, text)),
-  );
-}
-
 // Whether the map trusts a position, and the reason if it does not.
 export function verdict(found) {
   const sure = found.confident;
@@ -84,9 +78,9 @@ export function verdict(found) {
   );
 }
 
-// Landmarks with similar features, without the landmark that is already shown.
-export function candidates(found, shown = found.landmark) {
-  const rest = found.candidates.filter((one) => one.landmark !== shown).slice(0, 4);
+// Landmarks with similar features, without the nearest one, which is already shown.
+export function candidates(found) {
+  const rest = found.candidates.filter((one) => one.landmark !== found.landmark).slice(0, 4);
   if (!rest.length) return null;
   return element(
     "div",
@@ -102,7 +96,7 @@ export function candidates(found, shown = found.landmark) {
   );
 }
 
-export function interval(found, unit = found.unit) {
+export function interval(found) {
   if (found.low === null || found.low === undefined) return null;
-  return `${number(found.low)} to ${number(found.high)} ${unit}`;
+  return `${number(found.low)} to ${number(found.high)} ${found.unit}`;
 }
