@@ -1,22 +1,23 @@
 """What the documentation shows works as shown."""
 
-import importlib.util
+import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import api_page
+import hooks
 import numpy as np
 import pytest
 import torch
 
 import mappable
-from mappable.learning.settings import load_settings
+from mappable.learning.settings import Settings, load_settings
 from mappable.learning.trainer import train
 from mappable.places import readers
 from mappable.places.pixels import AnyImages
@@ -27,16 +28,6 @@ ROOT = Path(__file__).parent.parent
 
 def code_blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
-
-
-def load_script(path: str) -> ModuleType:
-    """A Python file that is in no package, as a module."""
-    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
 
 
 @pytest.mark.medium
@@ -88,32 +79,6 @@ def test_the_robots_table_of_the_recipe_is_a_manifest(tmp_path: Path) -> None:
     assert list(places.split) == ["train", "train", "calibration"]
     assert list(places.sequence) == ["run1", "run1", "run3"]
     assert places.yaw[0] == pytest.approx(0.0)  # a heading of 90 degrees is east
-
-
-@pytest.mark.medium
-def test_the_hook_of_the_site_fills_the_page_of_python_names() -> None:
-    hooks = load_script("docs/hooks.py")
-    api = hooks.on_page_markdown((ROOT / "docs/api.md").read_text())
-    assert "<!--" not in api
-    for line in (
-        "| `mappable.load_places` |",
-        "::: mappable.places.readers.read_places",
-        "::: mappable.maps.map.Map\n",
-    ):
-        assert line in api
-
-
-def test_the_page_on_contributing_includes_the_file_of_the_root_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hooks = load_script("docs/hooks.py")
-    monkeypatch.setattr(hooks, "ROOT", tmp_path)
-    page = (ROOT / "docs/contributing.md").read_text()
-    assert "](../" not in hooks.on_page_markdown(page)  # without the file there is no link to it
-    (tmp_path / "CONTRIBUTING.md").write_text("# Contributing\n\nRead [the house](docs/house.md) first.\n")
-    made = hooks.on_page_markdown(page)
-    assert made.startswith("# Contributing\n\nRead [the house](house.md) first.\n")
-    assert "](../" not in made
 
 
 def test_every_column_is_explained_on_the_page_of_conventions() -> None:
@@ -220,18 +185,6 @@ def test_the_readme_fits_on_one_screen_and_names_the_two_commands_of_a_checkout_
     assert commands[:2] == ["make demo", "make test"]
 
 
-def test_every_link_leads_to_a_page_and_a_heading() -> None:
-    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")):
-        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
-        for target in re.findall(r"\]\((?!http)([^)\s]+)\)", text):
-            name, _, anchor = target.partition("#")
-            file = page.parent / name if name else page
-            assert file.exists(), f"{page.name}: {target}"
-            headings = re.findall(r"^#+ (.+)$", file.read_text(), flags=re.MULTILINE) if anchor else []
-            anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
-            assert anchor in anchors or not anchor, f"{page.name}: {target}"
-
-
 # Rows of the capacity table, and the constant that each is a product of; hours are of constants in images per second.
 CAPACITY = {
     "JPEG files": "JPEG of 1280x960",
@@ -281,28 +234,82 @@ def test_every_page_is_in_the_navigation() -> None:
     )
 
 
-def test_the_page_of_python_names_is_what_the_source_says() -> None:
-    now = api_page.PAGE.read_text()
-    assert api_page.page(now) == now, "docs/api.md is stale: run `python scripts/api_page.py`"
+# Parts that docs/hooks.py writes when the site is built
 
 
-def test_the_page_of_python_names_has_every_public_name() -> None:
-    page = api_page.PAGE.read_text()
-    for name in mappable.__all__:
-        room = getattr(mappable, name)
-        if not isinstance(room, ModuleType):
-            assert f"| `mappable.{name}` |" in page
-            continue
-        section = page.split(f"<!-- names mappable.{name}:")[1].partition("<!-- end of names -->")[0]
-        assert re.findall(r"^### (\w+)$", section, flags=re.MULTILINE) != []
-        assert set(re.findall(r"^### (\w+)$", section, flags=re.MULTILINE)) == set(room.__all__)
+def filled(page: Path) -> str:
+    """A page as the site shows it, without blocks of code."""
+    return re.sub(r"```.*?```", "", hooks.on_page_markdown(page.read_text("utf-8")), flags=re.DOTALL)
 
 
-def test_a_signature_has_types_and_defaults_as_in_the_source() -> None:
-    shown = api_page.describe("mappable.places.cache", "find_pack")
-    assert "find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None) -> PackedImages" in shown
-    frame = api_page.describe("mappable.places.frames", "Frame")
-    assert "    unit: Unit = 'm',\n" in frame
-    assert "- `to_latlon(xyz: Floats) -> tuple[Floats, Floats]`: " in frame
-    with pytest.raises(SystemExit, match=r"cache\.py does not define no_such_name"):
-        api_page.definition("mappable.places.cache", "no_such_name")
+@pytest.mark.medium
+def test_every_link_leads_to_a_page_and_a_heading() -> None:
+    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")):
+        for target in re.findall(r"\]\((?!http)([^)\s]+)\)", filled(page)):
+            name, _, anchor = target.partition("#")
+            file = page.parent / name if name else page
+            assert file.exists() or (page.stem == "contributing" and (ROOT / name).exists()), f"{page.name}: {target}"
+            headings = re.findall(r"^#+ (.+)$", filled(file), flags=re.MULTILINE) if anchor else []
+            anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            assert anchor in anchors or not anchor, f"{page.name}: {target}"
+
+
+def test_the_site_has_no_unknown_part() -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        for comment in re.findall(r"^<!-- (.*) -->$", page.read_text("utf-8"), flags=re.MULTILINE):
+            known = any(re.fullmatch(pattern, comment) for pattern in hooks.PARTS)
+            assert known or re.fullmatch(r"(end of )?table [\w -]+", comment), f"{page.name}: {comment}"
+
+
+@pytest.mark.medium
+def test_every_command_has_a_heading_and_a_part() -> None:
+    page = (ROOT / "docs/commands.md").read_text("utf-8")
+    parts = re.findall(r"<!-- command (.+?) -->", page)
+    assert sorted(parts) == sorted(hooks.command_names())
+    assert re.findall(r"^### (.+)$", page, flags=re.MULTILINE) == parts
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("part", "line"),
+    [
+        ("command map build", "`mappable map build PLACES OUT`"),
+        ("command map build", " One of `float32`, `float16`. Default: "),
+        ("command start", "| `[OUT]` | "),
+        ("readers", "\n## tum\n"),
+        ("readers", "| `spacing` | float | `1.0` | "),
+        ("settings", "\n| `epochs` | a number above 0, or none | `none` | "),
+        ("presets", "\n| `positive_radius` | "),
+        ("located image", "\n| `distance` | Distance from the image to"),
+        ("names mappable", "\n| `mappable.load_places` | Read a table"),
+        ("names of the modules", "\n::: mappable.places.readers.read_places\n"),
+        ("modules", "\n| `readers/tum.py` | "),
+        ("include CONTRIBUTING.md", "](house.md)"),
+    ],
+)
+def test_a_part_is_written_from_the_program(part: str, line: str) -> None:
+    assert line in hooks.on_page_markdown(f"<!-- {part} -->")
+
+
+def test_every_setting_is_in_a_group_of_the_page() -> None:
+    assert re.findall(r"^\| `(\w+)`", hooks.describe_settings(), flags=re.MULTILINE) == list(Settings.model_fields)
+
+
+def test_the_picture_of_the_house_shows_every_room_in_the_order_of_the_contract() -> None:
+    picture = (ROOT / "docs/house.md").read_text("utf-8").split("```")[1]
+    rows = [re.findall(r"\w+(?= ──>)|(?<=──> )\w+", line) for line in picture.splitlines() if "──>" in line]
+    assert {name for row in rows for name in row} == {
+        folder.parent.name for folder in hooks.PACKAGE.glob("*/__init__.py")
+    }
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    level = {name: number for number, layer in enumerate(contract["layers"]) for name in re.findall(r"\w+", layer)}
+    for row in rows:
+        for left, right in pairwise(row):
+            assert level[left] > level[right], f"{left} ──> {right}"
+
+
+def test_every_module_begins_with_one_sentence_on_one_line() -> None:
+    for module in hooks.PACKAGE.rglob("*.py"):
+        line, _, rest = (ast.get_docstring(ast.parse(module.read_text("utf-8"))) or "").partition("\n")
+        assert line.endswith((".", "?")), module
+        assert not rest.partition("\n")[0], module

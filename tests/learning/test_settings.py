@@ -3,7 +3,7 @@
 import math
 import re
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 from mappable.errors import BadInputError
 from mappable.learning.losses import LOSS_NAMES
-from mappable.learning.setting_kinds import kind_text
 from mappable.learning.setting_layers import FORMER_NAMES, read_preset
 from mappable.learning.settings import (
     SYNONYMS,
@@ -22,13 +21,11 @@ from mappable.learning.settings import (
     load_settings,
     preset_names,
     settings_to_yaml,
-    value_text,
     with_defaults,
 )
 from mappable.worlds.presets import PRESETS as WORLDS
 
 PAGE = (Path(__file__).parents[2] / "docs/settings.md").read_text("utf-8")
-COLUMNS = ("oxford", "cold", "street", "street-laptop", "rooms", "nordland")  # of the documentation's table of presets
 
 
 def settings_of(tmp_path: Path, text: str, preset: str | None = "street") -> Settings:
@@ -388,42 +385,10 @@ def test_any_values_survive_being_written(**values: Any) -> None:
 # The documentation
 
 
-def rows_of(page: str) -> list[list[str]]:
-    lines = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| `")]
-    return [[cell.strip() for cell in line] for line in lines]
-
-
 def test_every_setting_says_what_it_is() -> None:
     for name, field in Settings.model_fields.items():
         assert (field.description or "").rstrip().endswith("."), name
         assert "|" not in (field.description or "")
-
-
-def test_the_page_of_settings_has_each_with_values_default_and_meaning() -> None:
-    settings, _ = PAGE.split("## The presets side by side")
-    hints = get_type_hints(Settings, include_extras=True)
-    expected = []
-    for name, field in Settings.model_fields.items():
-        default = "required" if field.is_required() else value_text(field.default)
-        expected.append(
-            [f"`{name}`", kind_text(hints[name]), f"`{default}`", " ".join((field.description or "").split())]
-        )
-    assert rows_of(settings) == expected
-
-
-def test_the_page_of_settings_has_the_presets_side_by_side() -> None:
-    _, presets = PAGE.split("## The presets side by side")
-    assert f"| setting | {' | '.join(f'`{name}`' for name in COLUMNS)} |" in presets
-    assert sorted(COLUMNS) == preset_names()
-    loaded = [load_settings(name) for name in COLUMNS]
-    expected = []
-    for name, field in Settings.model_fields.items():
-        values = [value_text(getattr(settings, name)) for settings in loaded]
-        if len(set(values)) > 1:
-            expected.append([f"`{name}`", *values])
-        else:
-            assert values[0] == value_text(field.default), f"all presets agree on {name}, but not with the default"
-    assert rows_of(presets) == expected
 
 
 def test_the_examples_of_the_page_of_settings_work(tmp_path: Path) -> None:
