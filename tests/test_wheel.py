@@ -128,7 +128,6 @@ def test_the_wheel_converts_simulates_trains_locates_and_serves(
         return done.stdout
 
     assert mappable("--version").strip() == f"mappable {wheel.name.split('-')[1]}"
-    mappable("selfcheck")
     geotagged(tmp_path / "walk", 6)
     mappable("convert photos walk walk_places --size 64x48")
     assert "6" in mappable("places show walk_places")

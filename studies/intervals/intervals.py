@@ -1,7 +1,7 @@
 """Measures localization on a simulated world: intervals, rejection, refined positions, sequences; several seeds.
 
     mappable reproduce street-v1 --rows triplet+huber-ours --seeds 0,1,2 --device cuda
-    python scripts/localization.py results/street-v1 --device cuda --out street.json --figure street.png
+    python scripts/localization.py results/street-v1 --device cuda --out street.json
     python scripts/localization.py --table street.json
 
 For each seed of the study, its encoder is used to choose landmarks and to calibrate on the split `calibration`. The
@@ -36,7 +36,6 @@ from mappable.maps.landmarks import greedy_landmarks
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
 from mappable.maps.map import Map
-from mappable.maps.reliability import draw_reliability
 from mappable.maps.sequence import locate_sequence
 from mappable.places.cache import find_pack
 from mappable.places.files import load_places
@@ -374,25 +373,7 @@ def run(given: argparse.Namespace) -> Results:
         if given.out:
             text = json.dumps(facts, indent=1) + "\n"
             write_atomically(given.out, lambda stream, text=text: stream.write(text.encode()))
-        if given.figure and seed == given.seeds[0]:
-            picture(world, given.figure, seed)
     return facts
-
-
-def picture(world: World, file: Path, seed: int) -> None:
-    """Draw the reliability of a map with 200 landmarks."""
-    bare, calibrations = maps_of(world, 200, seed)
-    leaving, at = world.of_part("leaving", "query"), world.places.positions
-    away = np.linalg.norm(at[leaving][:, None] - bare.places.positions, axis=2).min(1) > world.negative_radius
-    draw_reliability(
-        file,
-        bare.with_calibration(calibrations["elsewhere"]),
-        world.descriptors[world.test],
-        at[world.test],
-        encoder=world.encoder,
-        conditions=world.places.condition[world.test],
-        elsewhere=world.descriptors[leaving[away]],
-    )
 
 
 def table(facts: Results) -> None:
@@ -427,9 +408,6 @@ def main() -> None:
     parser.add_argument("--landmarks", type=int, nargs="+", default=list(COUNTS))
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--out", type=Path, help="JSON file to write all results to")
-    parser.add_argument(
-        "--figure", type=Path, help="file for a picture of the reliability with 200 landmarks, first seed"
-    )
     parser.add_argument("--table", type=Path, help="only print the means of this JSON file")
     given = parser.parse_args()
     if given.table:

@@ -252,7 +252,6 @@ COMMANDS = {
             files("located.csv", "located.txt"),
             ("located.csv", "located.txt"),
         ),
-        one_file("map reliability", "map reliability {base}/big-map {base}/set reliability.png", "reliability.png"),
         one_file("map export", "map export {base}/big-map landmarks.h5", "landmarks.h5"),
         Command(
             "evaluate",

@@ -46,7 +46,6 @@ WRITTEN = (
     "export model encoder.onnx",
     "map export map landmarks.h5",
     "embed other-model set embedded.h5 --format hloc",
-    "map reliability map set reliability.png",
     "places show other-set --picture places.png",
 )
 

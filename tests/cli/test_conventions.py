@@ -62,7 +62,6 @@ MISTAKES = {
     "map merge": "map merge no no",
     "map upload": "map upload no landmarks.db",
     "map verify": "map verify no",
-    "map reliability": "map reliability no no out.png",
     "map export": "map export no out.h5",
     "locate": "locate no no.jpg",
     "follow": "follow no no.jpg",
@@ -74,13 +73,12 @@ MISTAKES = {
     "compare": "compare no no",
     "reproduce": "reproduce no",
     "demo": "demo file",
-    "selfcheck": "selfcheck --device no",
 }
 # CONTINUING commands continue stopped work; CHANGING ones change a map or a table in one step (docs/commands.md).
 CONTINUING = {"start", "convert", "simulate", "train", "reproduce", "demo"}
 CHANGING = {"places split", "places mend", "map add", "map remove", "map merge", "densify"}
-# These print no result: a server, a demonstration, a picture and a file.
-WITHOUT_JSON = {"serve", "demo", "map reliability", "map export"}
+# These print no result: a server, a demonstration and a file.
+WITHOUT_JSON = {"serve", "demo", "map export"}
 
 
 def options(name: str) -> set[str]:
@@ -176,7 +174,6 @@ def test_results_are_not_replaced_unasked(mappable: Run, wall: Path, wall_map: P
 
     shutil.copy(wall_map / "map.json", tmp_path)
     drive = wall / "fog"
-    refused("out.png", "map", "reliability", wall_map, wall, tmp_path / "out.png")
     refused("out.h5", "map", "export", wall_map, tmp_path / "out.h5")
     refused("out.csv", "locate", wall_map, drive, "--csv", tmp_path / "out.csv")
     refused("out.txt", "locate", wall_map, drive, "--tum", tmp_path / "out.txt")

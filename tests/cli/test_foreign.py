@@ -160,7 +160,6 @@ def test_descriptors_in_a_file(
     assert [one["image"] for one in numbered] == [str(row) for row in range(len(rows))]
     fog = tmp_path / "fog.parquet"
     succeeded(mappable("recover", "images", tmp_path / "map", fog, tmp_path / "recovered", *others))
-    succeeded(mappable("map", "reliability", tmp_path / "map", fog, tmp_path / "out.png", *others))
     succeeded(mappable("densify", tmp_path / "map", fog, *others))
 
 

@@ -72,6 +72,15 @@ def test_no_other_motion_brings_noisy_points_nearer(scale: bool) -> None:
     assert found.rmse == pytest.approx(np.sqrt(best), rel=1e-5)
 
 
+@given(SEEDS, st.booleans())
+def test_noisy_points_in_space_are_turned_as_scipy_turns_them(seed: int, mirror: bool) -> None:
+    truth = path(seed, 3)
+    points = moved(truth, seed + 1, scale=1.0, mirror=mirror) + np.random.default_rng(seed).normal(0, 0.1, truth.shape)
+    wanted, centered = truth - truth.mean(0), points - points.mean(0)
+    best = min(Rotation.align_vectors(wanted, sign * centered)[1] for sign in (1.0, -1.0))
+    assert aligned_score(points, truth, scale=False).rmse == pytest.approx(best / np.sqrt(len(truth)), rel=1e-6)
+
+
 def test_the_score_is_relative_to_length_and_to_the_radius_of_gyration() -> None:
     truth = np.array([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0]])
     found = score(truth + np.array([1.0, 0.0]), truth)

@@ -21,7 +21,6 @@ from mappable.cli import (
     places,
     recover,
     reproduce,
-    selfcheck,
     serve,
     simulate,
     start,
@@ -62,7 +61,7 @@ START, IMAGES, ENCODERS, MAPS = (
     "Encoders",
     "Maps",
 )  # panels of the help, as on docs/commands.md
-RECOVERY, EVALUATION, INSTALLATION = "Recovery", "Evaluation", "Installation"
+RECOVERY, EVALUATION = "Recovery", "Evaluation"
 
 app.command(rich_help_panel=START)(start.start)
 app.add_typer(convert.app, name="convert", rich_help_panel=IMAGES)
@@ -83,7 +82,6 @@ app.command(rich_help_panel=EVALUATION, cls=ListingCommand)(evaluate.evaluate)
 app.command(rich_help_panel=EVALUATION)(compare.compare)
 app.command(rich_help_panel=EVALUATION, cls=ListingCommand)(reproduce.reproduce)
 app.command(rich_help_panel=EVALUATION)(demo.demo)
-app.command(rich_help_panel=INSTALLATION)(selfcheck.selfcheck)
 
 
 def _join_lines(group: typer.Typer) -> None:

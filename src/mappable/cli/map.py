@@ -15,12 +15,10 @@ from mappable.cli.common import (
     OnlySplit,
     Overwrite,
     Seed,
-    Split,
     Table,
     TrustCode,
     check_outputs,
     encoder_or_descriptors,
-    load_queries,
     load_some_places,
     packed_or_files,
     print_json,
@@ -162,62 +160,6 @@ def upload(
 
     uri = checked_uri(uri)  # before all descriptors are read
     print_map(Map.verify(folder).upload(uri).save(folder), as_json)
-
-
-@app.command()
-def reliability(
-    folder: MapFolder,
-    table: Table,
-    out: Annotated[Path, typer.Argument(metavar="OUT.png", help="Picture to write (.png, .svg or .pdf).")],
-    split: Annotated[Split | None, typer.Option(help="Locate the places of this split (default: the queries).")] = None,
-    elsewhere: Annotated[
-        Path | None, typer.Option(help="Also draw these places, which are not on the map.", metavar="PLACES")
-    ] = None,
-    descriptors: DescriptorsFile = None,
-    fingerprint: Fingerprint = None,
-    encoder: EncoderFile = None,
-    trust_code: TrustCode = False,
-    device: Device = "auto",
-    overwrite: Overwrite = False,
-) -> None:
-    """Draw how reliable the map's intervals and confidence are, measured on images with known positions."""
-    from mappable.maps.map import Map
-    from mappable.maps.reliability import draw_reliability
-    from mappable.places.files import load_places
-
-    check_outputs(overwrite, out)
-    opened = Map.open(folder)
-    places = load_queries(table) if split is None else load_places(table).where(split=split)
-    if not len(places):
-        raise BadInputError(f"{table}: no place has the split {split!r}")
-    if set(places.frame) != {opened.frame.name}:
-        other = next(name for name in places.frame if name != opened.frame.name)
-        raise BadInputError(f"{table}: has places in frame {other!r}, expected the map's frame {opened.frame.name!r}")
-    raw = opened.places.decoding
-    loaded = encoder_or_descriptors(
-        opened,
-        load_places(table),
-        encoder=encoder,
-        descriptors=descriptors,
-        fingerprint=fingerprint,
-        device=device,
-        trust_code=trust_code,
-    )
-    absent = (
-        None
-        if elsewhere is None
-        else loaded.embed(packed_or_files(elsewhere, load_some_places(elsewhere), loaded, raw))
-    )
-    draw_reliability(
-        out,
-        opened,
-        loaded.embed(packed_or_files(table, places, loaded, raw)),
-        places.positions,
-        encoder=loaded.fingerprint,
-        conditions=places.condition,
-        elsewhere=absent,
-    )
-    typer.echo(f"written to {out}")
 
 
 @app.command()

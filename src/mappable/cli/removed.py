@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 # Words of the command line that no longer exist, and one sentence that says what to use instead.
 REMOVED = {
+    "map reliability": "the report of `mappable evaluate MAP QUERIES OUT` shows the intervals against the truth",
     "recover file --certificate": "certificates of optimality left; the report still states the expected error",
     "recover images --certificate": "certificates of optimality left; the report still states the expected error",
     "serve --study": "open report.html in the folder of the study; --images STUDY/places shows its pictures on the map",
+    "selfcheck": "`make test` in a source checkout compares the code with slow references",
 }
 
 

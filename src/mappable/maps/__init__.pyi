@@ -18,5 +18,4 @@ from mappable.maps.map import Map as Map
 from mappable.maps.opened import OpenMap as OpenMap
 from mappable.maps.opened import open_map as open_map
 from mappable.maps.ranging import ranges_between as ranges_between
-from mappable.maps.reliability import draw_reliability as draw_reliability
 from mappable.maps.sequence import locate_sequence as locate_sequence

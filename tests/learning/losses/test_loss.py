@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from mappable.errors import BadInputError
-from mappable.evaluation.references import loss_terms
 from mappable.learning.layout import Layout
 from mappable.learning.losses import LOSS_NAMES, Loss, Terms
+from slow_losses import loss_terms
 
 VISUAL_NAMES = ("triplet", "quadruplet", "lazy-triplet", "lazy-quadruplet")
 GEOMETRIC_NAMES = ("distance", "huber")

@@ -34,6 +34,18 @@ def test_exact_distances_give_the_points_back(seed: int, count: int, dimensions:
     np.testing.assert_allclose(found.mean(0), 0, atol=1e-9)
 
 
+@given(SEEDS, DIMENSIONS)
+def test_noisy_distances_give_the_strongest_part_of_the_gram_matrix(seed: int, dimensions: int) -> None:
+    noise = np.random.default_rng(seed).normal(0, 5, 120)
+    squared = squareform(pdist(some_points(seed, 16, dimensions)) + noise) ** 2
+    centering = np.eye(16) - 1 / 16
+    left, values, right = np.linalg.svd(-centering @ squared @ centering / 2)
+    strongest = np.where(np.sum(left * right.T, axis=0) > 0, values, 0).argsort()[::-1][:dimensions]
+    gram = (left[:, strongest] * values[strongest]) @ right[strongest]
+    found = classical_mds(squared, dimensions)
+    np.testing.assert_allclose(found @ found.T, gram, atol=1e-6)
+
+
 def test_points_on_a_line_have_no_second_coordinate() -> None:
     found = classical_mds(np.square(np.subtract.outer([0.0, 1.0, 5.0], [0.0, 1.0, 5.0])), 2)
     np.testing.assert_allclose(np.abs(found[:, 0] - found[0, 0]), [0, 1, 5])

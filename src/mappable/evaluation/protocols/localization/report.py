@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, evenly
 from mappable.evaluation.metrics import percent_within, precision_recall, spread
 from mappable.evaluation.models import Model, best_of, few_of, models_of, own_map
 from mappable.evaluation.protocol import BOUND, NothingToDrawError, Section, View, named
@@ -15,8 +15,7 @@ from mappable.evaluation.result import Accuracy
 from mappable.evaluation.scoring import by_condition
 from mappable.evaluation.style import beside, legend_of, new_figure, number, tidy
 from mappable.evaluation.tables import Cell, Column, Table, table
-from mappable.maps.reliability import draw_distances
-from mappable.plotting import GRAY, plain
+from mappable.plotting import BLUE, GRAY, SKY, VERMILION, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -230,7 +229,7 @@ def draw_localization(view: View) -> "Figure":
     figure = new_figure(max(4.2, 1.2 + 0.5 * len(by_condition(view.setup))))
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
     stated = found.low[sure], found.distance[sure], found.high[sure]
-    draw_distances(left, stated, truth[sure], view.unit, found.coverage)
+    _draw_distances(left, stated, truth[sure], view.unit, found.coverage)
     covered = number(found.covered()[0], ".0f")
     left.set_title(f"{plain(model.title)}: {covered} % of intervals contain the truth", fontsize=10.5)
     tidy(left)
@@ -239,6 +238,24 @@ def draw_localization(view: View) -> "Figure":
     handles, labels = right.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower right", ncols=4, frameon=False, fontsize=9)
     return figure
+
+
+def _draw_distances(
+    axes: "Axes", said: tuple[Floats, Floats, Floats], truly: Floats, unit: str, coverage: float
+) -> None:
+    """Draw intervals of images, as low end, stated distance and high end (n,), and the true distances (n,)."""
+    which = evenly(len(truly), 150)
+    which = which[np.argsort(said[1][which], kind="stable")]
+    low, metres, high = (one[which] for one in said)
+    number = np.arange(len(which))
+    axes.fill_between(number, low, high, color=SKY, alpha=0.5, linewidth=0, label=f"{100 * coverage:g} % interval")
+    axes.plot(number, metres, color=BLUE, label="stated")
+    top = 1.3 * np.quantile(high, 0.98)
+    beyond = np.count_nonzero(truly[which] > top)
+    label = f"true ({beyond} beyond the top)" if beyond else "true"
+    axes.plot(number, np.minimum(truly[which], top), ".", color=VERMILION, markersize=5, label=label)
+    axes.set(xlabel="images, by stated distance", ylabel=f"to the nearest landmark, {unit}", ylim=(0, top))
+    axes.legend(frameon=False, loc="upper left")
 
 
 def _draw_coverage(axes: "Axes", models: list[Model], conditions: dict[str, Ints]) -> None:
