@@ -10,11 +10,11 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates python3-venv \
  && rm -rf /var/lib/apt/lists/*
 RUN python3 -m venv /opt/mappable
-COPY requirements.lock constraints.txt /src/
-RUN pip install --no-deps --require-hashes --requirement /src/requirements.lock
-RUN pip install --no-deps --index-url "$TORCH_INDEX" --constraint /src/constraints.txt torch
-COPY pyproject.toml hatch_build.py README.md LICENSE /src/
-COPY scripts/vendor /src/scripts/
+COPY locks/core.lock locks/constraints.txt /src/locks/
+RUN pip install --no-deps --require-hashes --requirement /src/locks/core.lock
+RUN pip install --no-deps --index-url "$TORCH_INDEX" --constraint /src/locks/constraints.txt torch
+COPY pyproject.toml README.md LICENSE /src/
+COPY packaging/hatch_build.py packaging/vendor /src/packaging/
 COPY src /src/src
 RUN pip install --no-deps --no-build-isolation /src
 USER 1000

@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-BENCHMARKS := $(filter-out %/learned_noise.py %/simulated_ranges.py,$(wildcard benchmarks/*.py))
+BENCHMARKS := $(addprefix benchmarks/,training.py query.py search.py mining.py recovery.py serving.py)
 CLUSTER_TESTS := $(addprefix tests/,features/test_on_ray.py learning/test_torchrun.py maps/test_milvus.py service/test_replicas.py)
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --no-deps --require-hashes --requirement
@@ -15,12 +15,8 @@ help:
 	@echo "make quick      run the quick tests: no process, server, drawing or training; under a minute on 2 cores"
 	@echo "make test       set up (2 minutes on 2 cores), check style, types and imports, and run the tests (4 minutes)"
 	@echo "make test-long  run the long tests: documented commands at full length, an installed wheel; half an hour on 2 cores"
-	@echo "make test-trust kill, damage, fuzz, fill disks and soak, part of test-long; an hour or more, see studies/trust"
-	@echo "make test-cluster  run the tests with a Milvus server, a Ray cluster, torchrun and nginx; under 10 minutes on 2 cores"
 	@echo "make bench      run the benchmarks, each next to the usual alternative"
 	@echo "make docs       build the documentation into ./site"
-	@echo "make sbom       write the bill of materials (CycloneDX) of the environment to sbom.json"
-	@echo "make audit      look up known vulnerabilities of all locked packages; needs a network"
 	@echo "make release    build the sdist and the wheel into ./dist, and test them in new environments; publishes nothing"
 	@echo "make clean      remove everything that these commands create"
 
@@ -35,13 +31,15 @@ test: .venv/developing
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
+	$(BIN)/codespell
+	@-$(BIN)/python scripts/size.py
 	$(PYTEST) -m "not long and not cluster"
 
 test-long: .venv/developing
 	$(PYTEST) -m long
-	$(MAKE) test-trust
 
-# A run that was stopped continues: the counters are in ./trust.
+# The targets from here to `audit` need a server or a network, or take hours; CONTRIBUTING.md says when to run them.
+# test-trust kills, damages, fuzzes, fills disks and soaks. A run that was stopped continues: the counters are in ./trust.
 test-trust: .venv/trusting
 	$(BIN)/python studies/trust --out trust
 
@@ -58,7 +56,7 @@ sbom:
 	$(PYTHON) scripts/sbom.py
 
 audit: .audit
-	@for lock in requirements*.lock; do echo "$$lock:"; $(PYTHON) scripts/audit.py .audit/bin/pip-audit $$lock || exit; done
+	@for lock in locks/*.lock; do echo "$$lock:"; $(PYTHON) scripts/audit.py .audit/bin/pip-audit $$lock || exit; done
 
 release: .venv/developing
 	@git diff --quiet HEAD || { echo "commit all changes first: a release is built from a commit"; exit 1; }
@@ -72,31 +70,31 @@ clean:
 
 # The locks pin every package by version and hash (scripts/lock.py). torch has only its version: its build depends on the
 # machine. Nothing can bring another build of torch, because all else is installed with --no-deps.
-.venv/installed: requirements.lock constraints.txt pyproject.toml hatch_build.py scripts/vendor
+.venv/installed: locks/core.lock locks/constraints.txt pyproject.toml $(wildcard packaging/*)
 	scripts/system-packages $(PYTHON)
 	$(PYTHON) -m venv .venv
-	$(LOCKED) requirements.lock
-	$(PIP) --constraint constraints.txt torch
+	$(LOCKED) locks/core.lock
+	$(PIP) --constraint locks/constraints.txt torch
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.venv/developing: .venv/installed requirements-dev.lock
+.venv/developing: .venv/installed locks/dev.lock
 	scripts/system-packages $(PYTHON) browser
-	$(LOCKED) requirements-dev.lock
+	$(LOCKED) locks/dev.lock
 	@touch $@
 
 # atheris has no wheel for every platform: pyproject.toml lists them, and studies/trust skips what is not installed.
-.venv/trusting: .venv/developing requirements-trust.lock
-	$(LOCKED) requirements-trust.lock
+.venv/trusting: .venv/developing locks/trust.lock
+	$(LOCKED) locks/trust.lock
 	@touch $@
 
-.venv/clustered: .venv/developing requirements-cluster.lock
+.venv/clustered: .venv/developing locks/cluster.lock
 	scripts/system-packages $(PYTHON) balancer
-	$(LOCKED) requirements-cluster.lock
+	$(LOCKED) locks/cluster.lock
 	@touch $@
 
-.venv/documenting: .venv/installed requirements-docs.lock
-	$(LOCKED) requirements-docs.lock
+.venv/documenting: .venv/installed locks/docs.lock
+	$(LOCKED) locks/docs.lock
 	@touch $@
 
 .audit:

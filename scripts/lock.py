@@ -1,4 +1,4 @@
-"""Writes requirements*.lock: the versions of constraints.txt, with the SHA-256 of every file of each package.
+"""Writes locks/*.lock: the versions of locks/constraints.txt, with the SHA-256 of every file of each package.
 
 python scripts/lock.py
 
@@ -13,13 +13,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LOCKS = {  # what the Makefile installs, by the extras of pyproject.toml
-    "requirements.lock": ("serve", "video"),
-    "requirements-dev.lock": ("ann", "dev", "hloc", "serve", "tensorboard", "video"),
-    "requirements-trust.lock": ("trust",),
-    "requirements-cluster.lock": ("cluster",),
-    "requirements-docs.lock": ("docs",),
+    "core.lock": ("serve", "video"),
+    "dev.lock": ("ann", "dev", "hloc", "serve", "tensorboard", "video"),
+    "trust.lock": ("trust",),
+    "cluster.lock": ("cluster",),
+    "docs.lock": ("docs",),
 }
-PYTHON = {"requirements-docs.lock": "3.11.5"}  # lowest version; pymdown-extensions needs this one
+PYTHON = {"docs.lock": "3.11.5"}  # lowest version; pymdown-extensions needs this one
 BUILD = ("editables", "hatchling")  # `pip install --editable --no-build-isolation` needs them
 TORCH_NEEDS = ("filelock", "fsspec", "jinja2", "networkx", "setuptools", "sympy", "typing-extensions")
 HEADER = "# Made by scripts/lock.py from pyproject.toml and constraints.txt. torch is not in it: see the Makefile.\n"
@@ -33,7 +33,7 @@ def main() -> None:
         for name, extras in LOCKS.items():
             lock = Path(folder) / name
             command = ["uv", "pip", "compile", "pyproject.toml", str(more), "--output-file", str(lock), "--quiet"]
-            command += ["--constraint", "constraints.txt", "--override", str(no_torch), "--generate-hashes"]
+            command += ["--constraint", "locks/constraints.txt", "--override", str(no_torch), "--generate-hashes"]
             command += ["--universal", "--python-version", PYTHON.get(name, "3.11"), "--no-python-downloads"]
             command += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
             command += [word for extra in extras for word in ("--extra", extra)]
@@ -41,7 +41,7 @@ def main() -> None:
                 subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 (fixed arguments)
             except (OSError, subprocess.CalledProcessError) as error:
                 sys.exit(f"scripts/lock.py: {name} was not written ({error})")
-            (ROOT / name).write_text(HEADER + lock.read_text())
+            (ROOT / "locks" / name).write_text(HEADER + lock.read_text())
 
 
 if __name__ == "__main__":

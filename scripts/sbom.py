@@ -2,8 +2,8 @@
 
 python scripts/sbom.py [LOCK] [OUT]
 
-It lists the packages of LOCK (default: requirements-dev.lock) with the SHA-256 of their files, torch by the version in
-constraints.txt, and plotly.js, which scripts/vendor fetches. It needs no network and no package.
+It lists the packages of LOCK (default: locks/dev.lock) with the SHA-256 of their files, torch by the version in
+locks/constraints.txt, and plotly.js, which packaging/vendor fetches. It needs no network and no package.
 """
 
 import json
@@ -33,10 +33,10 @@ def locked(lock: Path) -> dict[str, tuple[str, list[str]]]:
 
 def bill(lock: Path) -> dict[str, Any]:
     """The bill of materials as CycloneDX has it."""
-    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    pins = dict(line.split("==") for line in (ROOT / "locks/constraints.txt").read_text().splitlines() if "==" in line)
     components = [component(name, *found) for name, found in locked(lock).items()]
     components.append(component("torch", pins["torch"], []))
-    vendor = runpy.run_path(str(ROOT / "scripts/vendor"))
+    vendor = runpy.run_path(str(ROOT / "packaging/vendor"))
     name, version = vendor["PACKAGE"].split("==")
     components.append(component(name, version, [digest for _, digest in vendor["FILES"].values()]))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -59,7 +59,7 @@ def component(name: str, version: str, hashes: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    lock = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "requirements-dev.lock"
+    lock = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "locks/dev.lock"
     out = Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT / "sbom.json"
     made = bill(lock)
     out.write_text(json.dumps(made, indent=1) + "\n", "utf-8")

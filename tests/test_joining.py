@@ -78,5 +78,5 @@ def test_every_step_of_the_dockerfile_can_be_run_without_a_container_engine() ->
     for word, rest in steps:
         if word == "COPY":
             assert all((ROOT / source).exists() for source in rest.split()[:-1])
-    locked = [rest for word, rest in steps if word == "RUN" and "requirements.lock" in rest]
+    locked = [rest for word, rest in steps if word == "RUN" and "core.lock" in rest]
     assert ["--require-hashes" in rest for rest in locked] == [True]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LOCKS = sorted(ROOT.glob("requirements*.lock"))
+LOCKS = sorted(ROOT.glob("locks/*.lock"))
 SBOM = runpy.run_path(str(ROOT / "scripts/sbom.py"))
 AUDIT = runpy.run_path(str(ROOT / "scripts/audit.py"))
 LOCK = runpy.run_path(str(ROOT / "scripts/lock.py"))
@@ -20,7 +20,7 @@ def normal(name: str) -> str:
 
 
 def pins() -> dict[str, str]:
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    lines = (ROOT / "locks/constraints.txt").read_text().splitlines()
     return {normal(name): version for name, version in (line.split("==") for line in lines if "==" in line)}
 
 
@@ -45,26 +45,26 @@ def test_the_locks_hold_every_dependency_that_make_installs() -> None:
     for name, extras in LOCK["LOCKS"].items():
         wanted = project["dependencies"] + [one for extra in extras for one in project["optional-dependencies"][extra]]
         names = {normal(re.split(r"[\[<>=!~ ;]", one)[0]) for one in wanted} - {"mappable", "torch"}
-        assert names <= {normal(one) for one in SBOM["locked"](ROOT / name)}
+        assert names <= {normal(one) for one in SBOM["locked"](ROOT / "locks" / name)}
 
 
 def test_the_makefile_installs_from_the_locks_and_checks_their_hashes() -> None:
     text = (ROOT / "Makefile").read_text()
     assert "LOCKED := $(PIP) --no-deps --require-hashes --requirement\n" in text
     for lock in LOCKS:
-        assert f"$(LOCKED) {lock.name}\n" in text
+        assert f"$(LOCKED) locks/{lock.name}\n" in text
     unlocked = [line.strip() for line in text.splitlines() if line.startswith("\t$(PIP)")]
     assert unlocked == [
-        "$(PIP) --constraint constraints.txt torch",
+        "$(PIP) --constraint locks/constraints.txt torch",
         "$(PIP) --no-deps --no-build-isolation --editable .",
     ]
 
 
 def test_the_bill_of_materials_lists_every_package_once() -> None:
-    made = SBOM["bill"](ROOT / "requirements-dev.lock")
+    made = SBOM["bill"](ROOT / "locks/dev.lock")
     assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.6")
     by_name = {one["name"]: one for one in made["components"]}
-    assert len(by_name) == len(made["components"]) == len(SBOM["locked"](ROOT / "requirements-dev.lock")) + 2
+    assert len(by_name) == len(made["components"]) == len(SBOM["locked"](ROOT / "locks/dev.lock")) + 2
     assert by_name["torch"]["purl"] == f"pkg:pypi/torch@{pins()['torch']}"
     assert len(by_name["plotly"]["hashes"]) == 2
     assert all(len(one["content"]) == 64 for one in by_name["numpy"]["hashes"])

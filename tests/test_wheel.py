@@ -25,7 +25,7 @@ pytestmark = pytest.mark.long
 ROOT = Path(__file__).parent.parent
 DIST = os.environ.get("MAPPABLE_DIST", "")
 PIP = ["-m", "pip", "--disable-pip-version-check", "--quiet"]
-CONSTRAINED = ["install", "--constraint", ROOT / "constraints.txt"]
+CONSTRAINED = ["install", "--constraint", ROOT / "locks/constraints.txt"]
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def taking_turns(ways: dict[Any, Query], images: Any, rounds: int) -> dict[Any, 
 
 
 def on_cpu(given: argparse.Namespace, images: Any) -> list[Row]:
-    import backends  # needs onnxruntime
+    import query as benchmark  # needs onnxruntime
 
     rows: list[Row] = []
     with TemporaryDirectory() as name:
@@ -103,7 +103,7 @@ def on_cpu(given: argparse.Namespace, images: Any) -> list[Row]:
             folder.mkdir()
             encoder = make_encoder(one, images)
             built = map_of(make_landmarks(given.landmarks, encoder.dimensions))
-            for way, describe in backends.ways_of(encoder, images, folder).items():
+            for way, describe in benchmark.ways_of(encoder, images, folder).items():
                 ways[one, way] = query(describe, built)
             rows.append(
                 {

@@ -272,4 +272,4 @@ def test_without_plotly_the_server_says_how_to_get_it(monkeypatch: pytest.Monkey
     assert page.missing() is None
     monkeypatch.setattr(page, "LIBRARY", tmp_path / "plotly.min.js")
     assert "plotly.js is missing" in str(page.missing())
-    assert "scripts/vendor" in str(page.missing())
+    assert "packaging/vendor" in str(page.missing())

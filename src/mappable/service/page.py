@@ -60,7 +60,7 @@ def missing() -> str | None:
     """What the viewer lacks and how to get it, in one sentence; None if it is complete."""
     if LIBRARY.is_file():
         return None
-    return "the viewer is not installed (plotly.js is missing): run scripts/vendor in a source checkout"
+    return "the viewer is not installed (plotly.js is missing): run packaging/vendor in a source checkout"
 
 
 def is_open(path: str) -> bool:

@@ -11,8 +11,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class VendorHook(BuildHookInterface):
-    """Runs scripts/vendor, which does nothing if the files are there."""
+    """Runs packaging/vendor, which does nothing if the files are there."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before each build, also before an editable install."""
-        runpy.run_path(str(Path(self.root) / "scripts/vendor"))["main"]()
+        runpy.run_path(str(Path(self.root) / "packaging/vendor"))["main"]()
