@@ -62,6 +62,7 @@ release: .venv/developing
 	@git diff --quiet HEAD || { echo "commit all changes first: a release is built from a commit"; exit 1; }
 	rm -rf dist
 	$(BIN)/python -m hatchling build --directory dist
+	cd worlds && ../$(BIN)/python -m hatchling build --directory ../dist
 	MAPPABLE_DIST=dist $(BIN)/pytest -m long tests/test_wheel.py
 	$(BIN)/pip hash dist/*
 
@@ -70,12 +71,12 @@ clean:
 
 # The locks pin every package by version and hash (scripts/lock.py). torch has only its version: its build depends on the
 # machine. Nothing can bring another build of torch, because all else is installed with --no-deps.
-.venv/installed: locks/core.lock locks/constraints.txt pyproject.toml $(wildcard packaging/*)
+.venv/installed: locks/core.lock locks/constraints.txt pyproject.toml worlds/pyproject.toml $(wildcard packaging/*)
 	scripts/system-packages $(PYTHON)
 	$(PYTHON) -m venv .venv
 	$(LOCKED) locks/core.lock
 	$(PIP) --constraint locks/constraints.txt torch
-	$(PIP) --no-deps --no-build-isolation --editable .
+	$(PIP) --no-deps --no-build-isolation --editable . --editable worlds
 	@touch $@
 
 .venv/developing: .venv/installed locks/dev.lock

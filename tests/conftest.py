@@ -60,7 +60,7 @@ HEAVY = {
     "multiprocessing.process:BaseProcess.start": "starts a process",
     "socket:socket.listen": "starts a server",
     "matplotlib.figure:Figure.savefig": "draws a figure",
-    "mappable.worlds.rendering.renderer:Renderer.render": "draws a world",
+    "mappable_worlds.rendering.renderer:Renderer.render": "draws a world",
     "mappable.learning.trainer:_Run.go": "trains",
     "mappable.features.backbones.vgg16:VGG16.__init__": "builds VGG-16",
 }
@@ -254,8 +254,8 @@ def toy_folder(toy: tuple[Places, Pixels], tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="session")
 def draw_runs() -> Callable[..., tuple[Places, Pixels]]:
     """Draw one in `every` images of some runs of a preset; other runs are not planned, because that takes long."""
-    from mappable.worlds import drives
-    from mappable.worlds.presets import find_preset
+    from mappable_worlds import drives
+    from mappable_worlds.presets import find_preset
 
     def draw(name: str, runs: tuple[str, ...], every: int, size: tuple[int, int]) -> tuple[Places, Pixels]:
         preset = replace(find_preset(name), runs=tuple(run for run in find_preset(name).runs if run.name in runs))

@@ -89,15 +89,6 @@ def test_every_column_is_explained_on_the_page_of_conventions() -> None:
         assert f"`{column}`" in page
 
 
-@pytest.mark.medium
-def test_the_python_of_the_page_of_worlds_runs() -> None:
-    names: dict[str, Any] = {}
-    exec(code_blocks("docs/worlds.md", "python")[0], names)
-    town = names["town"]
-    assert town.pixels.shape == (len(town.places), 120, 160, 3)
-    assert len(town.world.aliases) > 100
-
-
 @pytest.fixture
 def asked(small_backbone: str, monkeypatch: pytest.MonkeyPatch) -> list[mappable.learning.Settings]:
     """All settings that are trained with, while a network of two layers takes one step in place of VGG-16."""

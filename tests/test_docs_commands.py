@@ -47,7 +47,8 @@ from mappable.maps.map import Map
 from mappable.places.files import save_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
-from mappable.worlds.presets import PRESETS
+from mappable_worlds.entry import DrawnWorld
+from mappable_worlds.presets import PRESETS
 from simulated_ranges import NOISES, measure, route
 
 ROOT = Path(__file__).parent.parent
@@ -499,6 +500,13 @@ MAKERS: dict[str, Maker] = {
 }
 
 
+class Town(DrawnWorld):
+    """A world whose images are those of the town."""
+
+    def draw(self, out: Path, **_: Any) -> Places:
+        return town(out)
+
+
 @pytest.fixture(scope="session")
 def empty_workshop(small_backbone: str, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     return Workshop(tmp_path_factory.mktemp("workshop"))
@@ -515,7 +523,7 @@ def workshop(empty_workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Works
     monkeypatch.setenv("MAPPABLE_CACHE", str(empty_workshop.folder / "cache"))
     # one run is drawn, and a study takes the town for what it would draw
     monkeypatch.setitem(PRESETS, STREET, replace(PRESETS[STREET], runs=PRESETS[STREET].runs[:1]))
-    monkeypatch.setattr(sets, "write_simulated", lambda name, folder, **_: town(folder))
+    monkeypatch.setattr(sets, "find_world", lambda name: Town(PRESETS[name]))
     # reports have no figures
     monkeypatch.setattr(report, "drawings", list)
     # the command line is put together once, and the same encoder traced once

@@ -9,8 +9,8 @@ import pytest
 from mappable.evaluation.bootstrap import route_blocks
 from mappable.evaluation.reproduce import load_study, plan
 from mappable.evaluation.rows import rows_named
-from mappable.evaluation.sets import find_set
 from mappable.learning.settings import load_settings
+from nordland import NORDLAND as SET
 
 ROOT = Path(__file__).parents[1]
 NORDLAND = Path(os.environ.get("MAPPABLE_NORDLAND") or ROOT.parent / "shared/data/nordland")
@@ -23,9 +23,8 @@ with_the_images = pytest.mark.skipif(
 
 @with_the_images
 def test_nordland_has_372_queries_and_references_in_19_blocks() -> None:
-    named = find_set("nordland")
-    assert named.read is not None
-    setup = named.setup(named.read(NORDLAND), load_settings(named.preset))
+    assert SET.read is not None
+    setup = SET.setup(SET.read(NORDLAND), load_settings(None, SET.settings))
     queries, references = setup.places.x[setup.queries], setup.places.x[setup.references]
     assert queries.tolist() == references.tolist() == list(range(1250, 1622))
     assert len(np.unique(route_blocks(queries, setup.block))) == 19
@@ -47,9 +46,8 @@ def test_a_small_study_of_nordland_runs(tmp_path: Path, small_backbone: str) -> 
     for season in ("summer", "winter"):
         (folder / season).symlink_to(NORDLAND.resolve() / season)
     overrides = [f"{name}={value}" for name, value in {"backbone": small_backbone, **SMALL}.items()]
-    named = find_set("nordland")
-    models = plan(named, rows_named(["off-the-shelf", "triplet+huber-ours"]), [0], overrides)
-    study = load_study(named, folder, tmp_path / "results", models, protocols=["table1"], device="cpu")
+    models = plan(SET, rows_named(["off-the-shelf", "triplet+huber-ours"]), [0], overrides)
+    study = load_study(SET, folder, tmp_path / "results", models, protocols=["table1"], device="cpu")
     shelf, ours = study.run(models)
     assert len(shelf.ids) == len(ours.ids) == 40
     assert ours.unit == "frames"

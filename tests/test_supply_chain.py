@@ -56,7 +56,7 @@ def test_the_makefile_installs_from_the_locks_and_checks_their_hashes() -> None:
     unlocked = [line.strip() for line in text.splitlines() if line.startswith("\t$(PIP)")]
     assert unlocked == [
         "$(PIP) --constraint locks/constraints.txt torch",
-        "$(PIP) --no-deps --no-build-isolation --editable .",
+        "$(PIP) --no-deps --no-build-isolation --editable . --editable worlds",
     ]
 
 

@@ -4,7 +4,6 @@ from mappable import learning as learning
 from mappable import maps as maps
 from mappable import places as places
 from mappable import recovery as recovery
-from mappable import worlds as worlds
 from mappable.errors import BadImageError as BadImageError
 from mappable.errors import BadInputError as BadInputError
 from mappable.errors import MappableError as MappableError
@@ -19,6 +18,5 @@ from mappable.places.conversion import convert as convert
 from mappable.places.files import load_places as load_places
 from mappable.places.table import Places as Places
 from mappable.recovery.unanchored.pipeline import recover as recover
-from mappable.worlds.simulation import simulate as simulate
 
 __version__: str

@@ -47,10 +47,11 @@ from mappable.places.packing import pack_images
 from mappable.places.pixels import ImageRows, Images
 from mappable.places.readers import read_places
 from mappable.places.table import Places
-from mappable.worlds.presets import PRESETS
-from mappable.worlds.simulation import simulate
+from mappable_worlds.presets import PRESETS
+from mappable_worlds.simulation import simulate
 
 WORLDS = ("street-v1", "rooms-v1")
+RAILWAY = Path(__file__).parents[1] / "nordland/nordland.yaml"  # settings of the sets without a preset
 HOMES = ("nordland", *WORLDS)  # of the studies that choose
 REAL = {"nordland": ("frames", 5.0), "gardens": ("frames", 2.0), "racetrack": ("metres", 10.0)}  # unit, radius away
 RADII = {one: f":{PRESETS[one].positive_radius:g}" for one in WORLDS}
@@ -310,13 +311,19 @@ def _write_away(places: Places, folder: Path, pixels: Any) -> None:
 
 def _own(name: str) -> NamedSet:
     """A real set that `mappable reproduce` does not know: train on one half of the route, test on the other."""
-    preset, block = ("nordland", FRAMES_BLOCK) if name == "gardens" else ("street", STREET_BLOCK)
+    preset, block = (None, FRAMES_BLOCK) if name == "gardens" else ("street", STREET_BLOCK)
 
     def special(places: Places, settings: Any) -> dict[str, object]:
         references, queries = (np.flatnonzero(places.role == role) for role in ("reference", "query"))
         return {"references": references, "queries": queries, "landmarks": None, "matrices": None}
 
-    return NamedSet(name, name, preset, block, special, load_places)
+    settings = None if preset else RAILWAY
+    return NamedSet(name, name, preset, block, special, load_places, settings=settings)
+
+
+def _set(name: str) -> NamedSet:
+    named = find_set(name)
+    return named if named.preset else replace(named, settings=RAILWAY)
 
 
 OWN_SETTINGS = {
@@ -328,7 +335,7 @@ OWN_SETTINGS = {
 def _models(
     home: str, candidates: Sequence[Candidate], iterations: int | None, seeds: Sequence[int]
 ) -> list[PlannedModel]:
-    named = _own(home) if home in OWN_SETTINGS else find_set(home)
+    named = _own(home) if home in OWN_SETTINGS else _set(home)
     found = []
     for one in candidates:
         if home in one.sets:
@@ -343,7 +350,7 @@ def _models(
 def _study(work: Path, name: str, home: str, device: str, models: Sequence[PlannedModel]) -> Study:
     """The home with its images, and all other sets as away places."""
     settings = models[0].settings
-    named = _own(home) if home in OWN_SETTINGS else find_set(home)
+    named = _own(home) if home in OWN_SETTINGS else _set(home)
     places = load_places(work / home)
     if home in WORLDS:
         pixels = np.load(work / f"{home}.npy", mmap_mode="r")

@@ -27,7 +27,7 @@ PRELOADED = (
         "mappable.maps.build",
         "mappable.maps.densification",
         "mappable.features.onnx_export",
-        "mappable.worlds.simulation",
+        "mappable_worlds.simulation",
     ),
     *("mappable.recovery.methods", "mappable.service.app", "torch._dynamo", "matplotlib.pyplot", "h5py", "faiss"),
 )

@@ -45,7 +45,7 @@ def test_simulate_then_convert(tmp_path: Path, typed: Typed) -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("moon", "out"), "unknown preset 'moon': use one of street-v1"),
+        (("moon", "out"), "unknown world 'moon': use one of street-v1"),
         (("street-v1", "out", "--parts", "attic"), "has no part 'attic'"),
         (("street-v1", "out", "--size", "big"), "'big', expected WIDTHxHEIGHT"),
         (("street-v1-3d", "/proc/here", *TINY), "/proc/here"),

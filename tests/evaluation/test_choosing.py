@@ -16,7 +16,8 @@ from mappable.evaluation.sets import SETS, find_set
 from mappable.learning.settings import load_settings
 from mappable.places.frames import Frame
 from mappable.places.table import Places
-from mappable.worlds.presets import find_preset
+from mappable_worlds.presets import find_preset
+from nordland import NORDLAND
 
 
 def test_a_row_is_followed_by_its_variations() -> None:
@@ -28,7 +29,7 @@ def test_a_row_is_followed_by_its_variations() -> None:
         "triplet+huber-ours, light=0.3",
     ]
     assert variation_of(rows[-1].name) == ("triplet+huber-ours", {"light": "0.3"})
-    models = plan(find_set("nordland"), rows, [0])
+    models = plan(NORDLAND, rows, [0])
     assert [model.settings.geometric_weight for model in models[-4:]] == [5, 0.1, 2, 5]
     assert models[-1].settings.light == 0.3
     assert len({model.folder for model in models}) == len(models)
@@ -68,8 +69,7 @@ def film() -> Places:
 
 
 def test_nordland_settings_are_chosen_on_the_second_half_of_the_training_stretch(film: Places) -> None:
-    named = find_set("nordland")
-    setup = named.setup(film, load_settings(named.preset), choose=True)
+    setup = NORDLAND.setup(film, load_settings(None, NORDLAND.settings), choose=True)
     assert set(film.split[setup.queries]) == set(film.split[setup.references]) == {"train"}
     train = setup.places.x[setup.places.split == "train"]
     assert (train.max(), setup.places.x[setup.queries].min()) == (29, 32)
@@ -105,8 +105,7 @@ def test_choosing_without_spare_images_raises(film: Places) -> None:
 def test_no_model_starts_that_might_end_too_late(monkeypatch: pytest.MonkeyPatch, film: Places, tmp_path: Path) -> None:
     clock = [0.0]
     monkeypatch.setattr(reproduce, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    named = find_set("nordland")
-    setup = named.setup(film, load_settings(named.preset))
+    setup = NORDLAND.setup(film, load_settings(None, NORDLAND.settings))
     seconds = iter([10.0, 30.0, 5.0, 5.0])
 
     class Slow(Study):
@@ -114,6 +113,6 @@ def test_no_model_starts_that_might_end_too_late(monkeypatch: pytest.MonkeyPatch
             clock[0] += next(seconds)
             return model  # type: ignore[return-value]
 
-    models = plan(named, rows_named(["table1"]), [0])
+    models = plan(NORDLAND, rows_named(["table1"]), [0])
     study = Slow(setup, None, tmp_path, [])  # type: ignore[arg-type]
     assert len(list(study.run(models, seconds=75))) == 4

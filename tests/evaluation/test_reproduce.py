@@ -42,7 +42,8 @@ from mappable.learning.folder import OtherRunError
 from mappable.locks import take, wait_for
 from mappable.places.files import save_places
 from mappable.places.readers import read_places
-from mappable.worlds.presets import PRESETS
+from mappable_worlds.presets import PRESETS
+from nordland import NORDLAND
 
 pytestmark = pytest.mark.medium
 LONG_ROOMS = pytest.param("rooms-v1-3d", 60, marks=pytest.mark.long)
@@ -158,8 +159,9 @@ def run(small: list[str], tmp_path: Path) -> Run:
     def go(
         name: str, root: Path | None, values: Sequence[str] = (), rows: Sequence[str] = FEW, **options: object
     ) -> tuple[Study, list[PlannedModel], list[Result]]:
-        models = plan(find_set(name), rows_named(rows), [0], [*small, *values])
-        study = load_study(find_set(name), root, tmp_path / "out", models, device="cpu", **options)
+        named = NORDLAND if name == "nordland" else find_set(name)
+        models = plan(named, rows_named(rows), [0], [*small, *values])
+        study = load_study(named, root, tmp_path / "out", models, device="cpu", **options)
         return study, models, list(study.run(models))
 
     return go
@@ -333,7 +335,7 @@ def test_no_step_is_repeated_and_no_stale_result_is_used(run: Run, nordland: Pat
     assert other.keys["table1"] != first.keys["table1"]
     assert [file.name for file in descriptors.parent.iterdir()] != [descriptors.name]
     changed = replace(study, setup=replace(study.setup, positive_radius=2.0))
-    (narrow,) = changed.run(plan(find_set("nordland"), rows_named(["triplet"]), [0], _settings_of(models[0], "0.3")))
+    (narrow,) = changed.run(plan(NORDLAND, rows_named(["triplet"]), [0], _settings_of(models[0], "0.3")))
     assert narrow.keys["curves"] != other.keys["curves"]
     assert accuracy(narrow).positive <= accuracy(other).positive
 
@@ -420,7 +422,7 @@ def test_complete_results_need_no_new_descriptors(run: Run, nordland: Path, monk
 def test_several_processes_share_the_models(run: Run, nordland: Path) -> None:
     few = {"rows": ["off-the-shelf", "triplet", "distance"], "protocols": ["table1"]}
     study, models, _ = run("nordland", nordland, **few | {"rows": ["off-the-shelf"]})
-    models = plan(find_set("nordland"), rows_named(few["rows"]), [0], _settings_of(models[0], "0.1"))
+    models = plan(NORDLAND, rows_named(few["rows"]), [0], _settings_of(models[0], "0.1"))
     lock = take(study.out / RESULTS / f".{models[1].folder}.lock")  # as another process would
     assert lock is not None
     with lock:
@@ -467,7 +469,7 @@ def test_a_report_uses_no_stale_results(run: Run, nordland: Path) -> None:
     before = train.read_bytes()
     photograph(train, 999.0)
     try:
-        changed = load_study(find_set("nordland"), nordland, study.out, models, protocols=["table1"], lean=True)
+        changed = load_study(NORDLAND, nordland, study.out, models, protocols=["table1"], lean=True)
         assert changed.digest == study.digest
         assert changed.report_on(models) == ([], None)
     finally:
@@ -500,7 +502,7 @@ def test_lean_keeps_no_descriptors(run: Run, nordland: Path) -> None:
 
 
 def test_impossible_studies_raise(nordland: Path, small: list[str], tmp_path: Path) -> None:
-    named = find_set("nordland")
+    named = NORDLAND
     models = plan(named, rows_named(["triplet"]), [0], small)
     with pytest.raises(BadInputError, match=r"nordland.*folder"):
         load_study(named, None, tmp_path, models)
@@ -531,5 +533,5 @@ def test_the_rows_are_those_of_the_paper_and_ours() -> None:
         "lazy-quadruplet+huber-ours",
     ]
     assert {row.pure for row in rows_named(["table1"]) if row.combined} == {"triplet", "lazy-quadruplet"}
-    assert set(SETS) >= {"oxford", "cold", "street-v1", "rooms-v1", "nordland"}
+    assert set(SETS) >= {"oxford", "cold", "boreas", "nordland"}
     assert set(PROTOCOLS) >= {"table1", "curves", "proportionality", "distance-matrices", "landmark-sweep"}

@@ -66,7 +66,7 @@ RECOVERY, EVALUATION = "Recovery", "Evaluation"
 app.command(rich_help_panel=START)(start.start)
 app.add_typer(convert.app, name="convert", rich_help_panel=IMAGES)
 app.add_typer(places.app, name="places", rich_help_panel=IMAGES)
-app.command(rich_help_panel=IMAGES)(simulate.simulate)
+app.command(rich_help_panel=IMAGES, cls=ListingCommand)(simulate.simulate)
 app.command(rich_help_panel=ENCODERS)(encoders.encoders)
 app.command(rich_help_panel=ENCODERS, cls=ListingCommand)(weights.weights)
 app.command(rich_help_panel=ENCODERS, cls=ListingCommand)(train.train)

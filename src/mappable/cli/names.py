@@ -14,8 +14,9 @@ SOURCES = {
     "presets": "mappable.learning.setting_layers:preset_names",
     "protocols": "mappable.evaluation.protocols:PROTOCOLS",
     "rows": "mappable.evaluation.rows:ROWS",
-    "sets": "mappable.evaluation.sets:SETS",
+    "sets": "mappable.evaluation.sets:set_names",
     "weights": "mappable.features.weights:WEIGHT_SETS",
+    "worlds": "mappable.worlds:worlds",
 }
 
 

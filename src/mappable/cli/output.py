@@ -72,11 +72,11 @@ def print_world(folder: Path, places: "Places") -> None:
     """Print the summary of a simulated world, its statistics, and whether its images match the frozen world."""
     from mappable.places.summary import summarize
     from mappable.places.world_record import read_record
-    from mappable.worlds.statistics import Statistics
+    from mappable.worlds import find_world
 
     print_summary(summarize(places))
     record = read_record(folder)
-    rows = [*Statistics(**record["statistics"]).rows(), ("hash of the images", record["image_hash"])]
+    rows = [*find_world(record["preset"]).describe(record), ("hash of the images", record["image_hash"])]
     width = max(len(what) for what, _ in rows) + 2
     console = new_console()
     console.print("")

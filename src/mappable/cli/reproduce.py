@@ -3,6 +3,7 @@
 import math
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +41,10 @@ def reproduce(
     ] = "0",
     protocols: Annotated[
         str | None, typer.Option(help="Run only these protocols: {protocols} (default: all).", metavar="NAME,NAME")
+    ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(help="YAML file with settings of all rows, for a set without a preset.", metavar="FILE"),
     ] = None,
     values: Annotated[
         list[str] | None,
@@ -128,6 +133,10 @@ def reproduce(
     from mappable.learning.trainer import TrainingStopped
 
     named, home = find_set(name), out or Path("results") / (f"{name}-choosing" if choose else name)
+    if settings is not None:
+        named = replace(named, settings=settings)
+    elif named.preset is None:
+        raise BadInputError(f"{name} has no preset; add --settings FILE, such as studies/{name}/{name}.yaml")
     changes = values or []
     if as_printed:
         changes = [*printed_settings(name, cluster_images, [*changes, *(variations or ())]), *changes]

@@ -11,13 +11,10 @@ from mappable.cli.common import AsJson, print_json
 from mappable.cli.output import print_world
 from mappable.places.images import parse_size
 from mappable.places.world_record import SHEET, read_record
-from mappable.worlds.presets import PRESETS
 
 
 def simulate(
-    preset: Annotated[
-        str, typer.Argument(metavar="PRESET", help=f"World to draw: {', '.join(PRESETS)}.", show_default=False)
-    ],
+    preset: Annotated[str, typer.Argument(metavar="PRESET", help="World to draw: {worlds}.", show_default=False)],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the images, the table and the packed pixels.")],
     parts: Annotated[
         str | None, typer.Option(help="Parts to draw, such as main,wing (default: all).", metavar="PART,PART")
@@ -41,10 +38,9 @@ def simulate(
     The same preset always gives the same images. You may stop at any time: the same command continues from there.
     """
     from mappable.places.summary import summarize
-    from mappable.worlds.simulation import write_simulated
+    from mappable.worlds import find_world
 
-    places = write_simulated(
-        preset,
+    places = find_world(preset).draw(
         out,
         parts=None if parts is None else [part.strip() for part in parts.split(",")],
         size=parse_size(size) if size else None,

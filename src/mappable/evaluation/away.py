@@ -15,7 +15,7 @@ from mappable.places.files import load_places
 from mappable.places.pixels import AnyImages
 from mappable.places.table import Places
 from mappable.places.world_record import RECORD, read_record
-from mappable.worlds.simulation import find_simulated, write_simulated
+from mappable.worlds import find_world
 
 FOLDER = "away"  # folder of drawn worlds, inside the folder of a study
 EVERY = 10  # every 10th image of another world is drawn
@@ -55,8 +55,9 @@ def away_place(given: str, *, radius: float | None = None, unit: str | None = No
 def drawn(world: str, out: Path, every: int) -> str:
     """The folder of a world, drawn into `out` with one image in ten, or fewer with `every`."""
     folder = out / FOLDER / world
-    if find_simulated(world, folder, every=EVERY * every) is None:
-        write_simulated(world, folder, every=EVERY * every, overwrite=True)
+    found = find_world(world)
+    if found.find_drawn(folder, every=EVERY * every) is None:
+        found.draw(folder, every=EVERY * every, overwrite=True)
     return str(folder)
 
 

@@ -42,7 +42,7 @@ from mappable.learning.settings import SYNONYMS, Settings, load_settings, with_d
 from mappable.learning.trainer import train
 from mappable.locks import take, wait_for
 from mappable.places.pixels import Images
-from mappable.worlds.presets import PRESETS
+from mappable.worlds import worlds
 
 HARMLESS = WATCHING | DIVIDING  # settings that do not change the weights
 MODELS, DESCRIPTORS, RESULTS, FIGURES = "models", "descriptors", "results", "figures"
@@ -82,7 +82,7 @@ def vary(rows: Sequence[Row], variations: Sequence[str]) -> list[Row]:
 
 def _settings(named: NamedSet, row: Row, values: Sequence[str], seed: int) -> Settings:
     before = () if row.ours else (*PAPER_SETTINGS, *named.paper)
-    return load_settings(named.preset, overrides=[*before, *values, *_texts(row), f"seed={seed}"])
+    return load_settings(named.preset, named.settings, overrides=[*before, *values, *_texts(row), f"seed={seed}"])
 
 
 def _texts(row: Row) -> list[str]:
@@ -270,7 +270,7 @@ def load_study(
         setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite, choose=choose)
         others: list[Setup] = []
         if any(one.name == HOME_AND_AWAY for one in wanted):
-            folders = [drawn(one, out, every) if one in PRESETS else one for one in away]
+            folders = [drawn(one, out, every) if one in {*worlds(), *named.away} else one for one in away]
             others = [away_place(one, radius=setup.positive_radius, unit=setup.unit) for one in folders]
     return Study(setup, images, out, wanted, device, overwrite, lean, as_printed, command, tuple(others))
 

@@ -19,8 +19,7 @@ from mappable.places.packing import pack_images
 from mappable.places.pixels import Images
 from mappable.places.readers import read_places
 from mappable.places.table import Places
-from mappable.worlds.presets import PRESETS, Preset
-from mappable.worlds.simulation import find_simulated, write_simulated
+from mappable.worlds import INSTALL, World, find_world, worlds
 
 # For the paper's rows on our sets: 1,200 steps of 8 anchors (Oxford: 15,006 of 2), at ten times the paper's rate.
 OUR_SCHEDULE = ("iterations=1200", "learning_rate=1e-5")
@@ -31,8 +30,9 @@ STREET_BLOCK, ROOMS_BLOCK, FRAMES_BLOCK = 25.0, 2.0, 20.0  # block lengths of th
 
 @dataclass(frozen=True)
 class NamedSet:
-    """A named set. `preset` has its settings; `special` returns fields of its `Setup` that are not the defaults.
+    """A named set. `preset` and the file `settings` have its settings.
 
+    `special` returns fields of its `Setup` that are not the defaults.
     `read` reads the places from the user's folder; it is None for a world that is rendered. `choosing` returns the
     same places with other splits, to choose settings without the test images. `paper` holds settings of the paper's
     rows that differ from the preset.
@@ -40,13 +40,14 @@ class NamedSet:
 
     name: str
     summary: str
-    preset: str
+    preset: str | None
     block: float  # block length of the bootstrap, in the unit of the places
     special: Callable[[Places, Settings], dict[str, object]]
     read: Callable[[Path], Places] | None = None
     choosing: Callable[[Places], Places] | None = None
     paper: tuple[str, ...] = ()
     away: tuple[str, ...] = ()  # other worlds, on which its models are scored too
+    settings: Path | None = None  # a file of settings, which lie over the preset
 
     def load(
         self,
@@ -63,9 +64,9 @@ class NamedSet:
         if self.read is None:
             if root is not None:
                 raise BadInputError(f"{self.name} is rendered, not read from {root}; leave out --images")
-            places = find_simulated(self.name, folder, every=every) or write_simulated(
-                self.name, folder, every=every, overwrite=overwrite
-            )
+            world = find_world(self.name)
+            drawn = world.find_drawn(folder, every=every)
+            places = drawn or world.draw(folder, every=every, overwrite=overwrite)
         elif root is None:
             raise BadInputError(f"{self.name}: no folder of images given; add --images FOLDER")
         else:
@@ -78,7 +79,7 @@ class NamedSet:
         except BadImageError:
             if self.read is not None:
                 raise
-            write_simulated(self.name, folder, every=every, overwrite=overwrite)  # renders damaged images again
+            find_world(self.name).draw(folder, every=every, overwrite=overwrite)  # renders damaged images again
             packed, _ = pack()
         return setup, packed.view(places)
 
@@ -94,18 +95,25 @@ class NamedSet:
 
 def find_set(name: str) -> NamedSet:
     """The set with that name."""
-    if name not in SETS:
-        raise BadInputError(f"unknown set {name!r}, expected one of {', '.join(SETS)}")
-    return SETS[name]
+    if name in SETS:
+        return SETS[name]
+    if name in worlds():
+        return _drawn(find_world(name))
+    more = "" if worlds() else f"; {INSTALL}"
+    raise BadInputError(f"unknown set {name!r}, expected one of {', '.join(set_names())}{more}")
 
 
-def _drawn(world: Preset) -> NamedSet:
+def set_names() -> list[str]:
+    """The names of all sets, also of installed worlds."""
+    return [*SETS, *worlds()]
+
+
+def _drawn(world: World) -> NamedSet:
     """A simulated world. Region B, the wing and the other camera test generalization; one route leaves the map."""
-    block, usual = (STREET_BLOCK, "overcast") if world.world == "street" else (ROOMS_BLOCK, "cloudy")
 
     def special(places: Places, settings: Settings) -> dict[str, object]:
-        part = {run.name: run.part for run in world.runs}
-        parts = np.array([part[sequence] for sequence in places.sequence], dtype=object)
+        part_of = world.parts
+        parts = np.array([part_of[sequence] for sequence in places.sequence], dtype=object)
         references, queries = places.references(), places.queries()
         own = {
             title: Region(
@@ -115,7 +123,7 @@ def _drawn(world: Preset) -> NamedSet:
             )
             for title, of in (("region B", "region-b"), ("unseen wing", "wing"), ("other camera", "camera"))
         }
-        first = references[places.condition[references] == usual]
+        first = references[places.condition[references] == world.condition]
         own["other camera"] = Region(
             "other camera", first[places.sequence[first] == places.sequence[first[0]]], own["other camera"].queries
         )
@@ -125,13 +133,19 @@ def _drawn(world: Preset) -> NamedSet:
             "elsewhere": own["region B"].queries,
             "absent": _away(places, leaving, references, settings.negative_radius),
             "proportional": tuple(places[queries].sequences()) if len(queries) else (),
-            **_route(places, usual),
+            **_route(places, world.condition),
         }
 
-    preset = "street-laptop" if world.name.endswith("-demo") else world.world
-    paper = OUR_SCHEDULE if preset == world.world else ()
-    away = tuple(name for name in WORLDS if name != world.name) if world.name in WORLDS else ()
-    return NamedSet(world.name, world.summary, preset, block, special, choosing=_by_calibration, paper=paper, away=away)
+    return NamedSet(
+        world.name,
+        world.summary,
+        world.preset,
+        world.block,
+        special,
+        choosing=_by_calibration,
+        paper=world.paper,
+        away=world.away,
+    )
 
 
 def _by_calibration(places: Places) -> Places:
@@ -267,11 +281,10 @@ SETS: Mapping[str, NamedSet] = {
             choosing=_by_calibration,
             paper=OUR_SCHEDULE,
         ),
-        *(_drawn(world) for world in PRESETS.values()),
         NamedSet(
             "nordland",
             "Nordland, winter against summer, in frames of the film",
-            "nordland",
+            None,  # studies/nordland/nordland.yaml
             FRAMES_BLOCK,
             _nordland,
             lambda root: read_places("manifest", root, unit="frames", other_splits="clear"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import yaml
 
 from mappable.errors import BadInputError
 from mappable.files import reading
+from mappable.worlds import INSTALL, world_modules
 
 PRESETS = resources.files("mappable") / "presets"
 LONGEST_SHOWN = 80  # characters of a value in an error message
@@ -27,16 +29,25 @@ Layer = dict[str, Given]
 
 
 def preset_names() -> list[str]:
-    """Names of all presets, sorted."""
-    return sorted(Path(file.name).stem for file in PRESETS.iterdir() if file.name.endswith(".yaml"))
+    """Names of all presets, also of those that come with installed worlds, sorted."""
+    return sorted(_preset_files())
+
+
+def _preset_files() -> dict[str, Traversable]:
+    folders = [PRESETS, *(module.PRESETS for module in world_modules())]
+    return {
+        Path(file.name).stem: file for folder in folders for file in folder.iterdir() if file.name.endswith(".yaml")
+    }
 
 
 def read_preset(name: str) -> Layer:
     """Read the settings of a preset. The error for an unknown name lists all presets."""
-    if name not in preset_names():
-        raise BadInputError(f"unknown preset {name!r}; the presets are {', '.join(preset_names())}")
+    files = _preset_files()
+    if name not in files:
+        more = "" if world_modules() else f"; those of {INSTALL}"
+        raise BadInputError(f"unknown preset {name!r}; the presets are {', '.join(sorted(files))}{more}")
     source = f"preset {name}"
-    layer = read_yaml((PRESETS / f"{name}.yaml").read_text("utf-8"), source)
+    layer = read_yaml(files[name].read_text("utf-8"), source)
     return {key: Given(given.value, source) for key, given in layer.items()}
 
 

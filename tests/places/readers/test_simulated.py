@@ -9,7 +9,7 @@ import pytest
 from mappable.errors import BadInputError
 from mappable.places import convert, find_pack, load_places
 from mappable.places.readers import read_places
-from mappable.worlds.simulation import write_simulated
+from mappable_worlds.simulation import write_simulated
 
 pytestmark = pytest.mark.medium
 

@@ -1,0 +1,185 @@
+"""The column caster against rays that are followed one by one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from mappable.arrays import Floats
+from mappable_worlds.rendering.casting import NEAR, NO_HIT, Caster, Hits, Solids, View
+from mappable_worlds.scene import Deck, Material, Shape, Solid
+
+HEIGHT, WIDTH = 12, 16
+
+
+def view_from(x: float, y: float, eye: float, yaw: float) -> View:
+    aside = torch.linspace(-0.7, 0.7, WIDTH).reshape(1, 1, -1)
+    slope = torch.linspace(0.5, -0.5, HEIGHT).reshape(1, -1, 1)
+    cosine, sine = float(np.cos(yaw)), float(np.sin(yaw))
+    return View(
+        origin=np.array([x, y]),
+        x=torch.zeros(1, 1, 1),
+        y=torch.zeros(1, 1, 1),
+        eye=torch.full((1, 1, 1), eye),
+        east=cosine + sine * aside,
+        north=sine - cosine * aside,
+        slope=slope,
+    )
+
+
+def cast(solids: list[Solid], decks: list[Deck], view: View) -> Hits:
+    seen = np.ones((1, len(solids)), dtype=bool)
+    caster = Caster(view, Solids(solids), np.arange(len(solids)), seen, decks)
+    return caster.cast(view.eye, view.slope)
+
+
+def box_entry(solid: Solid, start: Floats, ray: Floats) -> float:
+    """Depth at which a ray enters a box: the slab test in three dimensions, in the box's own axes."""
+    turn = np.array([[np.cos(solid.yaw), np.sin(solid.yaw), 0], [-np.sin(solid.yaw), np.cos(solid.yaw), 0], [0, 0, 1]])
+    middle = np.array([solid.x, solid.y, (solid.low + solid.high) / 2])
+    half = np.array([solid.length, solid.width, solid.high - solid.low]) / 2
+    origin, direction = turn @ (start - middle), turn @ ray
+    near, far = -np.inf, np.inf
+    for axis in range(3):
+        one, other = sorted((sign * half[axis] - origin[axis]) / direction[axis] for sign in (-1, 1))
+        near, far = max(near, one), min(far, other)
+    return near if near < far and near > NEAR else NO_HIT
+
+
+def cylinder_entry(solid: Solid, start: Floats, ray: Floats) -> float:
+    """The same for an upright cylinder, by stepping along the ray."""
+    depth = np.arange(NEAR, 60, 0.002)
+    points = start + depth[:, None] * ray
+    inside = np.hypot(points[:, 0] - solid.x, points[:, 1] - solid.y) < solid.length / 2
+    inside &= (points[:, 2] > solid.low) & (points[:, 2] < solid.high)
+    return float(depth[np.argmax(inside)]) if inside.any() else NO_HIT
+
+
+def rays(view: View) -> list[tuple[int, int, Floats]]:
+    return [
+        (row, column, np.array([view.east[0, 0, column], view.north[0, 0, column], view.slope[0, row, 0]]))
+        for row in range(HEIGHT)
+        for column in range(WIDTH)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_boxes_are_seen_where_rays_meet_them(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    solids = []
+    for _ in range(12):
+        low = generator.uniform(-1, 3)
+        x, y = generator.uniform(3, 25), generator.uniform(-12, 12)
+        length, width, high = *generator.uniform(0.5, 5, 2), low + generator.uniform(0.3, 5)
+        yaw = generator.uniform(-3, 3)
+        solids.append(Solid(Shape.BOX, x, y, length, width, low, high, Material.PLAIN, yaw=yaw))
+    start = np.array([0.0, 0.0, generator.uniform(0.5, 3.0)])
+    view = view_from(*start, yaw=0.1)
+    hits = cast(solids, [], view)
+    for row, column, ray in rays(view):
+        entries = [box_entry(solid, start, ray) for solid in solids]
+        found = float(hits.depth[0, row, column])
+        assert found == pytest.approx(min(entries), rel=1e-3, abs=1e-3)
+        if min(entries) < NO_HIT:
+            assert entries[int(hits.solid[0, row, column])] == pytest.approx(min(entries), abs=1e-3)
+
+
+@pytest.mark.medium
+def test_cylinders_are_seen_where_rays_meet_them() -> None:
+    generator = np.random.default_rng(3)
+    solids = [
+        Solid(Shape.CYLINDER, x, y, size, size, low, low + tall, Material.PLAIN)
+        for x, y, size, low, tall in generator.uniform((4, -6, 0.5, -1, 0.5), (15, 6, 3, 2, 4), (5, 5))
+    ]
+    start = np.array([0.0, 0.0, 1.5])
+    view = view_from(*start, yaw=0.0)
+    hits = cast(solids, [], view)
+    for row, column, ray in rays(view):
+        expected = min(cylinder_entry(solid, start, ray) for solid in solids)
+        assert float(hits.depth[0, row, column]) == pytest.approx(expected, abs=0.01)
+
+
+def test_an_ellipsoid_is_seen_within_its_outline_only() -> None:
+    crown = Solid(Shape.ELLIPSOID, 10, 0, 4, 4, 0.0, 4.0, Material.FOLIAGE)
+    view = view_from(0, 0, 2.0, yaw=0.0)
+    hits = cast([crown], [], view)
+    for row, column, ray in rays(view):
+        aside, up = ray[1] * 10, ray[2] * 10
+        share = np.hypot(aside / 2, up / 2)
+        if share < 0.75:
+            assert int(hits.solid[0, row, column]) == 0
+        if share > 1.35:
+            assert int(hits.solid[0, row, column]) == -1
+
+
+def test_decks_are_seen_at_their_height_level_or_rising() -> None:
+    level = Deck(0, 0, 1000, 1000, 0.0, Material.ASPHALT)
+    ramp = Deck(20, 0, 20, 6, 1.0, Material.TILES, slope=(0.1, 0.0))  # from 0 m at x = 10 to 2 m at x = 30
+    view = view_from(0, 0, 1.6, yaw=0.0)
+    hits = cast([], [level, ramp], view)
+    for row, column, ray in rays(view):
+        x, y, z = np.array([0, 0, 1.6]) + float(hits.depth[0, row, column]) * ray
+        deck = int(hits.deck[0, row, column])
+        if deck == 0:
+            assert z == pytest.approx(0, abs=1e-3)
+        if deck == 1:
+            assert z == pytest.approx(1.0 + 0.1 * (x - 20), abs=1e-3)
+            assert 10 <= x <= 30.001
+            assert abs(y) <= 3.001
+        if deck < 0:
+            assert ray[2] > 0
+    assert (hits.deck == 1).any()
+
+
+def test_a_solid_is_seen_only_in_its_own_image() -> None:
+    wall = Solid(Shape.BOX, 5, 0, 1, 50, 0, 9, Material.PLAIN)
+    table = Solids([wall], [1])
+    view = view_from(0, 0, 1.5, 0.0)
+    zero = np.array([0.0])
+    for image, expected in ((0, False), (1, True)):
+        rows, seen = table.in_sight(zero, zero, zero, 0.65, np.array([image]))
+        hits = Caster(view, table, rows, seen, []).cast(view.eye, view.slope)
+        assert bool((hits.solid >= 0).any()) is expected
+
+
+def test_solids_out_of_sight_are_left_out() -> None:
+    ahead, behind, aside, far = ((9, 0), (-9, 0), (1, 40), (900, 0))
+    solids = Solids([Solid(Shape.BOX, x, y, 2, 2, 0, 3, Material.PLAIN) for x, y in (ahead, behind, aside, far)])
+    zero = np.array([0.0])
+    rows, seen = solids.in_sight(zero, zero, zero, 0.65, np.array([0]))
+    assert rows.tolist() == [0]
+    assert seen.tolist() == [[True]]
+
+
+def test_each_camera_of_a_batch_has_its_own_sight() -> None:
+    solids = Solids([Solid(Shape.BOX, x, 0, 2, 2, 0, 3, Material.PLAIN) for x in (20.0, 190.0)])
+    rows, seen = solids.in_sight(np.array([0.0, 60.0]), np.zeros(2), np.zeros(2), 0.65, np.array([0, 1]))
+    assert rows.tolist() == [0, 1]
+    assert seen.tolist() == [[True, False], [False, True]]
+
+
+def test_a_level_ray_hits_what_is_ahead() -> None:
+    view = view_from(0, 0, 1.5, 0.0)
+    level = replace(view, slope=torch.zeros(1, HEIGHT, 1))
+    wall = Solid(Shape.BOX, 5, 0, 1, 50, 0, 9, Material.PLAIN)
+    caster = Caster(level, Solids([wall]), np.array([0]), np.ones((1, 1), dtype=bool), [])
+    assert (caster.cast(level.eye, level.slope).solid == 0).all()
+
+
+def test_low_things_in_front_do_not_hide_what_towers_behind_them() -> None:
+    """A column crosses more solids than are ever seen: all of another story, or a row of hedges."""
+    hedges = [Solid(Shape.BOX, 3 + number, 0, 0.2, 60, -1.0, 0.2, Material.PLAIN) for number in range(40)]
+    tower = Solid(Shape.BOX, 60, 0, 1, 200, 0, 40, Material.PLAIN)
+    view = view_from(0, 0, 1.6, 0.0)
+    hits = cast([*hedges, tower], [], view)
+    upper = hits.solid[0, : HEIGHT // 2]
+    assert (upper == len(hedges)).all()
+
+
+def test_of_two_faces_in_one_plane_the_same_is_seen_in_every_company() -> None:
+    twins = [Solid(Shape.BOX, 5, 0, 1, 50, 0, 9, Material.PLAIN, seed=seed) for seed in (1, 2)]
+    others = [Solid(Shape.BOX, 30, y, 1, 1, 0, 9, Material.PLAIN) for y in range(-20, 20)]
+    view = view_from(0, 0, 1.5, 0.0)
+    alone, in_company = cast(twins, [], view).solid, cast([*twins, *others], [], view).solid
+    assert torch.equal(alone, in_company)

@@ -1,0 +1,147 @@
+"""What the frozen presets draw does not change: thumbnails of some of their images, beside those in frozen.npz.
+
+Hashes would not do, for another processor or library may round otherwise; so small differences are let pass. What a new
+preset draws is added to the file, which keeps all others, by .venv/bin/python tests/worlds/test_frozen.py
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mappable.arrays import Floats, Pixels
+from mappable.cli.output import print_world
+from mappable.places.world_record import read_record
+from mappable_worlds import conditions, simulation
+from mappable_worlds.drives import plan, table, traverse
+from mappable_worlds.presets import PRESETS, Preset, Run
+from mappable_worlds.rendering.renderer import Renderer
+
+FILE = Path(__file__).with_name("frozen.npz")
+NAMES = [name for name in PRESETS if name != "street-v1-demo"]  # its images are street-v1's, as another test makes sure
+IMAGES = 30  # of a preset, about
+BLOCK = 8  # pixels across, that become one of a thumbnail
+
+
+def thumbnail(image: Pixels) -> Pixels:
+    """(height, width, 3) becomes (height / BLOCK, width / BLOCK, 3): the mean of each block, rounded."""
+    height, width, _ = image.shape
+    blocks = image.reshape(height // BLOCK, BLOCK, width // BLOCK, BLOCK, 3)
+    return np.rint(blocks.mean((1, 3))).astype(np.uint8)
+
+
+def draw(name: str, place_ids: Sequence[str]) -> tuple[Floats, Pixels]:
+    """Poses (n, 4: x, y, z in metres, yaw in radians) and thumbnails of these places, in the order of the preset."""
+    preset = PRESETS[name]
+    world, _ = plan(replace(preset, runs=()))
+    runs = {run.name: run for run in preset.runs}
+    known = conditions.STREET if preset.world == "street" else conditions.ROOMS
+    poses, thumbnails, before = [], [], torch.get_num_threads()
+    torch.set_num_threads(1)  # as `simulate` draws an image; several would only wait for each other
+    for sequence, ids in groupby(place_ids, lambda place_id: place_id.split("/")[0]):
+        run, images = runs[sequence], [int(place_id.split("/")[1]) for place_id in ids]
+        drive = traverse(world, run)
+        renderer = Renderer(world.scene, drive, known[run.condition], run.camera, size=preset.size, seed=run.seed)
+        poses += np.column_stack([drive.x, drive.y, drive.z, drive.yaw])[images].tolist()
+        thumbnails += [thumbnail(image) for image in renderer.render(images).numpy()]
+    torch.set_num_threads(before)
+    return np.array(poses), np.stack(thumbnails)
+
+
+@pytest.fixture(scope="module")
+def frozen() -> Mapping[str, np.ndarray]:
+    with np.load(FILE) as file:
+        return dict(file)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_frozen_images_are_drawn_as_ever(name: str, every: int, frozen: Mapping[str, np.ndarray]) -> None:
+    place_ids, expected = frozen[f"{name}/place_ids"][::every], frozen[f"{name}/thumbnails"][::every]
+    poses, thumbnails = draw(name, place_ids.tolist())
+    assert np.abs(poses - frozen[f"{name}/poses"][::every]).max() < 1e-6
+    difference = np.abs(thumbnails.astype(int) - expected)
+    assert difference.mean() < 0.05  # 0.0000 without AVX2 and AVX-512; 0.07 if the tints of the runs grow by a tenth
+    assert difference.max() <= 3
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts a preset of four tiny images in the place of all others, whose frozen hash is the one that is given."""
+
+    def put(image_hash: str) -> None:
+        runs = tuple(replace(run, every=150) for run in PRESETS["street-v1-3d"].runs if "overcast" not in run.name)
+        hashes = {"main": image_hash} if image_hash else {}
+        preset = replace(PRESETS["street-v1-3d"], runs=runs, size=(16, 12), image_hashes=hashes)
+        monkeypatch.setattr(simulation, "find_preset", lambda _: preset)
+
+    return put
+
+
+def said(out: Path, capsys: pytest.CaptureFixture[str], **options: int | tuple[int, int]) -> tuple[bool | None, str]:
+    """What world.json and the command line say about a world that is drawn to `out`."""
+    places = simulation.write_simulated("small", out, pixels=False, overwrite=True, **options)
+    capsys.readouterr()
+    print_world(out, places)
+    return read_record(out)["frozen"], capsys.readouterr().out
+
+
+@pytest.mark.medium
+def test_whether_the_images_are_the_frozen_ones_is_said_if_it_can_be_told(
+    small: Callable[[str], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small("")
+    frozen, text = said(tmp_path, capsys)
+    assert frozen is None
+    assert "frozen" not in text
+    found = read_record(tmp_path)["image_hashes"]["main"]
+    small(found)
+    frozen, text = said(tmp_path, capsys)
+    assert frozen is True
+    assert text.endswith("\nthe images are those of the frozen street-v1-3d\n")
+    small(found[::-1])
+    frozen, text = said(tmp_path, capsys)
+    assert frozen is False
+    assert "note: the images differ from those of the frozen street-v1-3d; most likely, another processor" in text
+    for options in ({"size": (8, 6)}, {"every": 2}):
+        frozen, text = said(tmp_path, capsys, **options)
+        assert frozen is None
+        assert "frozen" not in text
+
+
+def few_runs(preset: Preset) -> tuple[Run, ...]:
+    """Runs enough to see each condition, route and camera; preparing a run takes longer than drawing a few images."""
+    missing = {thing for run in preset.runs for thing in (run.condition, run.route, run.camera)}
+    chosen: set[Run] = set()
+    while missing:
+        best = max(preset.runs, key=lambda run: len(missing & {run.condition, run.route, run.camera}))
+        chosen.add(best)
+        missing -= {best.condition, best.route, best.camera}
+    return tuple(run for run in preset.runs if run in chosen)
+
+
+def add_new_presets() -> None:
+    with np.load(FILE) as file:
+        arrays = dict(file)
+    for name in NAMES:
+        if f"{name}/place_ids" in arrays:
+            continue
+        preset = replace(PRESETS[name], runs=few_runs(PRESETS[name]))
+        places = table(preset, plan(preset)[1])
+        each = round(IMAGES / len(preset.runs))
+        rows = [
+            rows[(2 * k + 1) * len(rows) // (2 * each)] for rows in places.sequences().values() for k in range(each)
+        ]
+        place_ids = places.place_id[rows].tolist()
+        poses, thumbnails = draw(name, place_ids)
+        arrays |= {f"{name}/place_ids": np.array(place_ids), f"{name}/poses": poses, f"{name}/thumbnails": thumbnails}
+    np.savez_compressed(FILE, **arrays)
+
+
+if __name__ == "__main__":
+    add_new_presets()

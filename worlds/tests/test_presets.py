@@ -1,0 +1,110 @@
+"""The protocols of the presets, as the issue of results depends on them."""
+
+import math
+import re
+from zlib import crc32
+
+import pytest
+
+from mappable.errors import BadInputError
+from mappable_worlds import conditions
+from mappable_worlds.camera import OTHER_CAR, OTHER_ROBOT
+from mappable_worlds.presets import PRESETS, Preset, find_preset
+
+ALL = list(PRESETS.values())
+PARTS = ["main", "region-b", "wing", "camera", "leaving"]
+
+
+def conditions_of(preset: Preset, **fields: str) -> list[str]:
+    return [run.condition for run in preset.runs if all(getattr(run, name) == value for name, value in fields.items())]
+
+
+def test_the_street_is_tested_on_a_condition_that_training_never_saw() -> None:
+    street = PRESETS["street-v1"]
+    assert conditions_of(street, split="train") == ["sun", "snow", "overcast", "night-rain"]
+    assert conditions_of(street, split="calibration") == ["overcast", "night"]
+    assert conditions_of(street, split="test") == ["overcast", "night", "rain"]
+    assert {run.spacing for run in street.parts["main"]} == {1.0}
+    assert (street.landmarks, street.positive_radius, street.negative_radius, street.yaw_limit) == (200, 10, 25, None)
+
+
+def test_the_rooms_have_four_runs_in_each_condition() -> None:
+    rooms = PRESETS["rooms-v1"]
+    expected = {"run1": "train", "run2": "train", "run3": "test", "run4": "calibration"}
+    main = {run.name: run.split for run in rooms.parts["main"]}
+    assert main == {f"{one}-{run}": expected[run] for one in ("cloudy", "sunny", "night") for run in expected}
+    assert (rooms.landmarks, rooms.positive_radius, rooms.negative_radius) == (100, 1, 4)
+    assert rooms.yaw_limit == pytest.approx(math.pi / 6)
+
+
+@pytest.mark.parametrize("name", ["street-v1", "rooms-v1"])
+def test_the_parts_that_training_never_sees_are_references_and_queries(name: str) -> None:
+    preset = PRESETS[name]
+    assert list(preset.parts) == PARTS
+    for run in preset.runs:
+        assert (run.split == "") == (run.part != "main") == (run.role != "")
+        assert run.route == ("main" if run.part == "camera" else run.part)
+        assert (run.camera in (OTHER_CAR, OTHER_ROBOT)) == (run.part == "camera")
+    for part in ("region-b", "wing"):
+        assert len(conditions_of(preset, part=part, role="reference")) == 1
+        assert len(conditions_of(preset, part=part, role="query")) == 3
+
+
+def test_the_demo_is_a_part_of_the_same_runs() -> None:
+    street, demo = PRESETS["street-v1"], PRESETS["street-v1-demo"]
+    assert (demo.frame, demo.seed, demo.landmarks) == (street.frame, street.seed, 100)
+    assert [(run.name, run.seed, run.spacing) for run in demo.runs] == [
+        (run.name, run.seed, run.spacing) for run in street.parts["main"]
+    ]
+    assert {(run.length, run.every) for run in demo.runs} == {(500.0, 2)}
+
+
+def test_the_small_variants_count_z() -> None:
+    assert {preset.name for preset in ALL if preset.dimensions == 3} == {"street-v1-3d", "rooms-v1-3d"}
+
+
+@pytest.mark.parametrize("preset", ALL, ids=lambda preset: preset.name)
+def test_every_run_has_a_name_a_seed_and_a_condition_of_its_world(preset: Preset) -> None:
+    assert len({run.name for run in preset.runs}) == len({run.seed for run in preset.runs}) == len(preset.runs)
+    known = conditions.STREET if preset.world == "street" else conditions.ROOMS
+    assert {run.condition for run in preset.runs} <= known.keys()
+
+
+def test_seeds_never_change() -> None:
+    seeds = {run.name: run.seed for run in PRESETS["street-v1"].runs}
+    assert seeds["train-sun"] == 1099043694
+    assert PRESETS["rooms-v1"].runs[0].seed == 1141473269
+
+
+@pytest.mark.parametrize("preset", ALL, ids=lambda preset: preset.name)
+def test_each_part_of_a_preset_is_frozen(preset: Preset) -> None:
+    assert preset.image_hashes.keys() == preset.parts.keys()
+    assert all(re.fullmatch("[0-9a-f]{64}", one) for one in preset.image_hashes.values())
+
+
+def test_the_protocol_of_a_frozen_preset_never_changes() -> None:
+    fields = ("frame", "world", "seed", "size", "dimensions", "runs", "landmarks")
+    fields += ("positive_radius", "negative_radius", "yaw_limit")
+    found = {one.name: crc32(repr([getattr(one, field) for field in fields]).encode()) for one in ALL}
+    assert found == {
+        "street-v1": 4257445837,
+        "rooms-v1": 1951384344,
+        "street-v1-demo": 606118741,
+        "street-v1-3d": 3738193053,
+        "rooms-v1-3d": 1287115029,
+    }
+
+
+def test_an_unknown_preset_or_part_lists_the_known_ones() -> None:
+    with pytest.raises(BadInputError) as caught:
+        find_preset("street")
+    assert str(caught.value) == f"unknown preset 'street': use one of {', '.join(PRESETS)}"
+    with pytest.raises(BadInputError) as caught:
+        PRESETS["street-v1"].select(["main", "attic"])
+    assert str(caught.value) == f"street-v1 has no part 'attic': use one of {', '.join(PARTS)}"
+
+
+def test_parts_are_selected_in_the_order_of_the_preset() -> None:
+    street = PRESETS["street-v1"]
+    assert street.select(None) == street.runs
+    assert street.select(["wing", "main"]) == (*street.parts["main"], *street.parts["wing"])

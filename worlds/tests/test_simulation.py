@@ -1,0 +1,308 @@
+"""Presets become images: the same ones each time, in memory and on disk, whatever happens in between."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mappable.arrays import Pixels
+from mappable.errors import BadInputError
+from mappable.places import distance_along, find_pack, load_places
+from mappable_worlds import drives, simulation
+from mappable_worlds.contact_sheet import same_places
+from mappable_worlds.drives import draw, plan, table
+from mappable_worlds.presets import find_preset
+from mappable_worlds.simulation import Simulated, code_only, find_simulated, image_hash, simulate, write_simulated
+
+pytestmark = pytest.mark.medium
+
+SMALL = (32, 24)
+NAME, FEW = "street-v1-3d", 30  # quickly drawn: five runs, and of each every 30th image
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Simulated:
+    return simulate(NAME, size=SMALL, every=FEW)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("written") / "demo"
+    write_simulated(NAME, out, size=SMALL, every=FEW)
+    return out
+
+
+@pytest.fixture
+def copy(written: Path, tmp_path: Path) -> Path:
+    shutil.copytree(written, tmp_path / "demo")
+    return tmp_path / "demo"
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    """What is in a folder; the pack knows its files by their full path, so it is compared by its pixels."""
+    files = (file for file in out.rglob("*") if file.is_file() and "pixels" not in file.parts)
+    return {file.relative_to(out).as_posix(): file.read_bytes() for file in files}
+
+
+def test_a_preset_becomes_places_and_images(drawn: Simulated) -> None:
+    places = drawn.places
+    assert drawn.pixels.shape == (len(places), 24, 32, 3)
+    assert list(places.sequences()) == [run.name for run in drawn.preset.runs]
+    assert set(places.split) == {"train", "calibration", "test"}
+    assert set(places.frame) == {NAME}
+    assert places.unit == "m"
+    assert np.isfinite(places.z).all()
+    assert places.in_time_order() == places
+    assert places.place_id[1] == "train-sun/00030"
+    assert len({image.tobytes() for image in drawn.pixels}) == len(places)
+    assert drawn.pixels.std() > 20
+
+
+def test_the_same_preset_is_the_same_images_whatever_the_order_of_drawing(
+    drawn: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drives, "CHUNK", 3)
+    again = simulate(NAME, size=SMALL, every=FEW)
+    assert again.places == drawn.places
+    assert again.image_hash == drawn.image_hash
+
+
+@pytest.mark.long
+def test_the_demo_shows_the_very_images_of_the_street() -> None:
+    found = []
+    for name, every in (("street-v1-demo", 50), ("street-v1", 100)):
+        preset = replace(find_preset(name), runs=find_preset(name).runs[:1])
+        world, runs = plan(preset, ["main"], every)
+        images: dict[int, Pixels] = {}
+        places, rows = table(preset, runs), np.array([1, 4])
+        draw(preset, world, runs, np.isin(np.arange(len(places)), rows), images.__setitem__, size=SMALL, device="cpu")
+        found.append((places, image_hash(places[rows], [images[row] for row in rows])))
+    (demo, demo_hash), (street, street_hash) = found
+    assert demo_hash == street_hash
+    assert demo == street[np.isin(street.place_id, demo.place_id)]
+    assert 300 < distance_along(demo).max() <= 500 < distance_along(street).max()
+
+
+def test_the_hash_knows_each_pixel_each_name_and_the_order(drawn: Simulated) -> None:
+    places, pixels = drawn.places[:4], drawn.pixels[:4].copy()
+    found = {image_hash(places, pixels), image_hash(places[::-1], pixels), image_hash(places[::-1], pixels[::-1])}
+    pixels[2, 5, 7, 1] ^= 1
+    found.add(image_hash(places, pixels))
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize(("name", "rise"), [("street-v1-3d", 3.0), ("rooms-v1-3d", 2.0)])
+def test_in_the_small_variants_height_counts(name: str, rise: float) -> None:
+    world, runs = plan(find_preset(name), every=5)
+    places = table(find_preset(name), runs)
+    assert places.positions.shape[1] == 3
+    assert np.ptp(places.z) >= rise
+    assert all(len(route.points) > 1 for route in world.routes.values())
+
+
+def test_rooms_are_drawn_too() -> None:
+    rooms = simulate("rooms-v1", parts=["camera"], size=SMALL, every=400)
+    assert set(rooms.places.sequence) == {"camera-query-cloudy"}
+    assert set(rooms.places.role) == {"query"}
+    assert rooms.pixels.std() > 10
+
+
+def test_a_folder_holds_the_same_as_memory(drawn: Simulated, written: Path) -> None:
+    places = load_places(written)
+    assert places == drawn.places
+    assert np.array_equal(find_pack(written).load(places), drawn.pixels)
+    with Image.open(places.files[3]) as image:
+        assert np.array_equal(np.asarray(image), drawn.pixels[3])
+    record = json.loads((written / "world.json").read_text())
+    assert record["image_hash"] == record["image_hashes"]["main"] == drawn.image_hash
+    assert record["parts"]["main"]["test-night"]["split"] == "test"
+    assert (record["positive_radius"], record["negative_radius"], record["landmarks"]) == (10, 25, 100)
+    assert len(record["aliases"]) == len(drawn.world.aliases) > 0
+    assert record["statistics"]["images"]["train"] == len(places.where(split="train"))
+    with Image.open(written / "contact-sheet.jpg") as sheet:
+        assert sheet.width > 8 * SMALL[0]
+        assert sheet.height > 5 * SMALL[1]
+
+
+def test_what_is_missing_or_damaged_is_drawn_again_and_nothing_else(written: Path, copy: Path) -> None:
+    files = sorted((copy / "images").rglob("*.png"))
+    files[0].unlink()
+    files[1].write_bytes(files[1].read_bytes()[:-40])
+    data = bytearray(files[2].read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    files[2].write_bytes(data)
+    (copy / "images/train-sun/.00030.png.0123").write_bytes(b"unfinished")
+    (copy / "places.parquet").unlink()
+    before = files[3].stat().st_mtime_ns
+    write_simulated(NAME, copy, size=SMALL, every=FEW)
+    assert contents(copy) == contents(written)
+    assert files[3].stat().st_mtime_ns == before
+
+
+@pytest.mark.long
+def test_a_world_that_is_whole_is_found_without_looking_at_its_images(
+    tmp_path: Path, rewrite: Callable[..., None]
+) -> None:
+    few = 4 * FEW
+    assert find_simulated(NAME, tmp_path / "none", every=few) is None
+    places = write_simulated(NAME, tmp_path, every=few)
+    places.files[0].write_bytes(b"damaged")
+    found = find_simulated(NAME, tmp_path, every=few)
+    assert found == places
+    assert found.files == places.files
+    assert find_simulated(NAME, tmp_path, every=FEW) is None
+    places.files[0].rename(tmp_path / "away")
+    assert find_simulated(NAME, tmp_path, every=few) is None
+    (tmp_path / "away").rename(places.files[0])
+    record = json.loads((tmp_path / "world.json").read_text())
+    rewrite(tmp_path / "world.json", record | {"device": "cuda"})
+    assert find_simulated(NAME, tmp_path, every=few) == places  # drawn beforehand, on a GPU
+    rewrite(tmp_path / "world.json", record | {"drawing_code": "other"})
+    assert find_simulated(NAME, tmp_path, every=few) is None
+    rewrite(tmp_path / "world.json", {key: record[key] for key in record if key != "image_hash"})
+    assert find_simulated(NAME, tmp_path, every=few) is None  # stopped before the end
+
+
+SOURCE = '''"""Módule — first line.
+
+Second line.
+"""
+
+SIGN = "é # no comment"  # a comment
+
+
+def paint(seed: int) -> str:
+    """One line."""
+    # why
+    return f"""{seed} # {SIGN}"""
+
+
+class Wall:
+    """A wall, 'with' ünicode."""  # and a comment
+
+    def height(self) -> float:
+        """Metres,
+        over two lines."""
+        "no docstring"
+        return 2.5
+'''
+
+
+def test_the_digest_of_the_drawing_code_reads_code_only() -> None:
+    kept = """\
+SIGN = "é # no comment"
+def paint(seed: int) -> str:
+    return f\"\"\"{seed} # {SIGN}\"\"\"
+class Wall:
+    def height(self) -> float:
+        "no docstring"
+        return 2.5
+"""
+    assert code_only(SOURCE) == kept
+    for prose in ("Second line.", "a comment", "One line.", "# why", "ünicode", "over two lines."):
+        assert code_only(SOURCE.replace(prose, f"{prose} More." if prose != "# why" else "")) == kept
+    for code in ("no comment", "SIGN", "{seed} # ", "no docstring", "2.5"):
+        assert code_only(SOURCE.replace(code, "other")) != kept
+
+
+def test_every_file_that_draws_counts_in_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(simulation, "code_only", lambda source: str(read.append(source)))
+    simulation._drawing_code.__wrapped__()
+    folder = Path(simulation.__file__).parent
+    drawing = [file for file in folder.rglob("*.py") if file.name not in simulation.NOT_DRAWING]
+    assert sorted(read) == sorted(file.read_text() for file in drawing)
+
+
+@pytest.mark.parametrize("name", ["street-v1-3d", "rooms-v1-3d"])
+def test_a_run_alone_has_the_same_poses(name: str) -> None:
+    world, planned = plan(find_preset(name))
+    met = drives.traverse(world, planned[0].run)
+    alone = planned[0].poses
+    assert len(met.parked) > 0 == len(alone.parked) == len(alone.moving)
+    for column in ("x", "y", "z", "yaw", "pitch", "time"):
+        np.testing.assert_array_equal(getattr(alone, column), getattr(met, column))
+
+
+def test_killed_at_any_moment_it_goes_on_to_the_same_result(written: Path, tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    code = f"from mappable_worlds.simulation import write_simulated as w; w({NAME!r}, {str(out)!r}"
+    command = [sys.executable, "-c", f"{code}, size={SMALL}, every={FEW})"]
+    process = subprocess.Popen(command)
+    deadline = time.monotonic() + 60
+    while len(list(out.glob("images/*/*.png"))) < 15 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    assert not (out / "places.parquet").exists()
+    write_simulated(NAME, out, size=SMALL, every=FEW)
+    assert contents(out) == contents(written)
+
+
+def test_a_folder_that_holds_another_world_is_refused_unless_it_may_be_overwritten(copy: Path) -> None:
+    with pytest.raises(BadInputError) as caught:
+        write_simulated(NAME, copy, size=(16, 12), every=FEW)
+    assert str(caught.value).startswith(f"{copy}: the folder has {NAME} with a different size: choose another")
+    with pytest.raises(BadInputError, match=rf"{NAME}.*preset"):
+        write_simulated("rooms-v1-3d", copy, size=SMALL, every=FEW)
+    write_simulated(NAME, copy, size=(16, 12), every=100, overwrite=True, pixels=False)
+    places = load_places(copy)
+    assert len(list(copy.glob("images/*/*.png"))) == len(places)
+    assert not (copy / "pixels").exists()
+    (copy / "world.json").write_text("{")
+    with pytest.raises(BadInputError, match=r"world.json.*damaged"):
+        write_simulated(NAME, copy, size=SMALL, every=100, overwrite=True)
+    assert len(list(copy.glob("images/*/*.png"))) == len(places)
+
+
+@pytest.mark.parametrize("name", ["images/a.png", "places.parquet"])
+def test_what_others_made_is_never_touched(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"mine")
+    with pytest.raises(BadInputError, match=r"world\.json"):
+        write_simulated(NAME, tmp_path, every=FEW, overwrite=True)
+    assert contents(tmp_path) == {name: b"mine"}
+
+
+def test_no_part_at_all_is_a_mistake_and_one_name_is_a_list_of_one() -> None:
+    preset = find_preset("street-v1")
+    with pytest.raises(BadInputError, match="street-v1"):
+        preset.select([])
+    assert preset.select("wing") == preset.select(["wing"])
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(BadInputError, match=r"preset.*'moon'"):
+        simulate("moon")
+    with pytest.raises(BadInputError, match=rf"{NAME}.*part.*'wing'"):
+        simulate(NAME, parts=["wing"])
+    with pytest.raises(BadInputError, match=r"every.*got 0"):
+        simulate(NAME, every=0)
+    with pytest.raises(BadInputError, match=r"device.*'abacus'"):
+        simulate(NAME, every=FEW, device="abacus")
+    with pytest.raises(BadInputError, match="0x5"):
+        simulate(NAME, every=FEW, size=(0, 5))
+
+
+def test_a_contact_sheet_shows_the_same_places_in_each_row(drawn: Simulated) -> None:
+    chosen = same_places(drawn.places, drawn.places.sequences(), 3)
+    positions = np.stack([drawn.places.positions[rows] for rows in chosen.values()])
+    assert np.linalg.norm(positions - positions[0], axis=2).max() < 1.1 * FEW
+
+
+@pytest.mark.long
+def test_drawing_into_memory_needs_none_of_the_libraries_that_convert() -> None:
+    hidden = ("pyproj", "simplejpeg", "xxhash", "filelock", "typer")
+    code = f"import sys\nfor name in {hidden}: sys.modules[name] = None\n"
+    code += "from mappable_worlds.simulation import simulate\n"
+    code += f"print(simulate({NAME!r}, size=(8, 6), every=150).places)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == f"<Places: 10 places, 5 sequences, frames {NAME} (m)>\n", result.stderr
