@@ -711,7 +711,7 @@ def check(line: str) -> None:
         ("torchrun -m mappable train town model --no-such-option", "No such option"),
         ("mappable demo --no-such-option", "No such option"),
         ("make dmo", "make dmo"),
-        ("python benchmarks/fit_learned_noise.py town --no-such-option", "--no-such-option"),
+        ("python studies/recovery/fit_learned_noise.py town --no-such-option", "--no-such-option"),
         ("pip install 'mappable[no-such-extra]'", "no-such-extra"),
         ("wget http://example.org/", "'wget'"),
     ],

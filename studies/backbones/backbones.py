@@ -1,7 +1,7 @@
 """VGG-16 and ResNet-50 side by side: queries on a CPU, size of a map, and queries and training on a GPU.
 
-    python benchmarks/backbones.py                               # the CPU; with a CUDA device also the GPU
-    python benchmarks/backbones.py --only gpu --out gpu.json     # prints each value at once; a second call continues
+    python studies/backbones/backbones.py                               # the CPU; with a CUDA device also the GPU
+    python studies/backbones/backbones.py --only gpu --out gpu.json     # a second call continues
 
 An encoder is written as BACKBONE/CLUSTERS, or BACKBONE/CLUSTERS/NUMBERS with a reduction to fewer numbers. Weights,
 images, landmarks and reductions are random, because their content does not change the time. A query is one image and

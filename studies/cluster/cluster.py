@@ -1,9 +1,9 @@
 """One machine as a cluster: Milvus next to exact search, Ray next to the plain loop, and training with two processes.
 
-    python benchmarks/cluster.py milvus 10000 100000    # numbers of landmarks; --data keeps the server's files
-    python benchmarks/cluster.py milvus 120000 --numbers 64
-    python benchmarks/cluster.py ray                    # 2,000 images at 64x48
-    python benchmarks/cluster.py train                  # one process with one and two threads, then two processes
+    python studies/cluster/cluster.py milvus 10000 100000    # numbers of landmarks; --data keeps the server's files
+    python studies/cluster/cluster.py milvus 120000 --numbers 64
+    python studies/cluster/cluster.py ray                    # 2,000 images at 64x48
+    python studies/cluster/cluster.py train                  # one process with one and two threads, then two processes
 
 It needs the packages of `make test-cluster`. The descriptors are those of benchmarks/search.py. The encoder is VGG-16
 with random weights, and the images are random.

@@ -1,8 +1,8 @@
 """Measures what a reduction to fewer dimensions costs, at home and away, off the shelf.
 
     mappable convert manifest IMAGES walks
-    python benchmarks/dimensions.py walks:2 track:25 line:5 --work work --device cuda --out dimensions.json
-    python benchmarks/dimensions.py --table dimensions.json
+    python studies/dimensions/dimensions.py walks:2 track:25 line:5 --work work --device cuda --out dimensions.json
+    python studies/dimensions/dimensions.py --table dimensions.json
 
 Each argument is a converted set, and the distance within which a query counts as found. Clusters and reductions are
 fitted to one part of a set: its training split, or else the first half of its extent. "Home" is another part of that

@@ -1,6 +1,6 @@
 """Time and memory of locating a drive: the filter over places, next to a plain forward-backward pass with NumPy.
 
-    python benchmarks/sequences.py
+    python studies/drives/cost.py
 
 The plain pass is what a user would write: a dense matrix of moves between all landmarks, Gaussian in the distance, and
 evidence from feature distances. It has no steps, no intervals, and no state "not on the map". Both run on the same

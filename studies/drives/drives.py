@@ -4,8 +4,8 @@
     mappable train places model --preset nordland --iterations 0
     mappable embed model places out
 
-    python scripts/real.py out:5:2 tracks:10:25 --foreign out=foreign.npy --out real.json
-    python scripts/real.py --table real.json
+    python studies/drives/drives.py out:5:2 tracks:10:25 --foreign out=foreign.npy --out real.json
+    python studies/drives/drives.py --table real.json
 
 Each argument is a folder of `mappable embed`, and one or two distances within which an image counts as found. Each
 sequence becomes a map of its own, built as `mappable map build` does. The images of each other sequence are queries:

@@ -1,11 +1,11 @@
 """The study of settings at home and away: train candidates on several sets, score them there and on all other sets.
 
-    python scripts/home_and_away.py prepare work --real FOLDER --every 2 --device cuda
-    python scripts/home_and_away.py run work choose --workers 8 --minutes 9
-    python scripts/home_and_away.py run work test --only "resnet off-the-shelf" --seeds 0 --device cpu
-    python scripts/home_and_away.py summary work choose
-    python scripts/home_and_away.py rule work/choose.json
-    python scripts/home_and_away.py figure work/choose.json figure.png
+    python studies/home_and_away/home_and_away.py prepare work --real FOLDER --every 2 --device cuda
+    python studies/home_and_away/home_and_away.py run work choose --workers 8 --minutes 9
+    python studies/home_and_away/home_and_away.py run work test --only "resnet off-the-shelf" --seeds 0 --device cpu
+    python studies/home_and_away/home_and_away.py summary work choose
+    python studies/home_and_away/home_and_away.py rule work/choose.json
+    python studies/home_and_away/home_and_away.py figure work/choose.json figure.png
 
 `prepare` draws both worlds and converts the real sets: `FOLDER` has a folder `nordland`, `gardens` (three walks) and
 `racetrack`, each with a `places.csv`. `run` trains the candidates of a study; stopped or repeated, it continues.
@@ -366,7 +366,7 @@ def _study(work: Path, name: str, home: str, device: str, models: Sequence[Plann
         replace(away_place(f"{folder / one}{RADII[one]}"), name=one) for one in (*WORLDS, *REAL) if one != home
     )
     out = work / name / home
-    command = "scripts/home_and_away.py"
+    command = "studies/home_and_away/home_and_away.py"
     return Study(setup, images, out, protocols_named(PROTOCOLS), device, lean=True, command=command, away=others)
 
 

@@ -1,7 +1,7 @@
 """How often intervals of a stated coverage contain the true distance, in simulated worlds.
 
-    python benchmarks/interval_coverage.py                # 72 worlds, half a minute of one core
-    python benchmarks/interval_coverage.py --worlds 9
+    python studies/intervals/coverage.py                # 72 worlds, half a minute of one core
+    python studies/intervals/coverage.py --worlds 9
 
 A world is a winding street with landmarks. Calibration images, queries and images from elsewhere are drawn in the same
 way and independently. They are exchangeable, so a stated coverage should hold exactly. Descriptors change smoothly with

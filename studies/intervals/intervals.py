@@ -1,8 +1,8 @@
 """Measures localization on a simulated world: intervals, rejection, refined positions, sequences; several seeds.
 
     mappable reproduce street-v1 --rows triplet+huber-ours --seeds 0,1,2 --device cuda
-    python scripts/localization.py results/street-v1 --device cuda --out street.json
-    python scripts/localization.py --table street.json
+    python studies/intervals/intervals.py results/street-v1 --device cuda --out street.json
+    python studies/intervals/intervals.py --table street.json
 
 For each seed of the study, its encoder is used to choose landmarks and to calibrate on the split `calibration`. The
 rejection threshold is set in two ways: from the map alone (`left out`), and with images of the world's other region

@@ -1,4 +1,4 @@
-"""What scripts/following.py compares the localizer with, and how it counts."""
+"""What studies/live/following.py compares the localizer with, and how it counts."""
 
 from typing import Any
 

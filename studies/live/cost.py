@@ -1,8 +1,8 @@
 """Time and memory of `Localizer.update`, by the number of landmarks; the encoder is not counted.
 
-    python benchmarks/localizer.py                           # 100 to 100,000 landmarks of 1,024 numbers
-    python benchmarks/localizer.py --numbers 32768 --landmarks 1000 10000
-    python benchmarks/localizer.py --updates 100000          # memory over that many updates, on 1,000 landmarks
+    python studies/live/cost.py                           # 100 to 100,000 landmarks of 1,024 numbers
+    python studies/live/cost.py --numbers 32768 --landmarks 1000 10000
+    python studies/live/cost.py --updates 100000          # memory over that many updates, on 1,000 landmarks
 
 The map is made up: landmarks every 5 m along rows of a winding road, with descriptors that change smoothly with the
 position, plus noise. A camera drives along it in steps of 2 m, and is carried off every 100 images. Times are medians

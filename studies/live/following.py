@@ -1,9 +1,9 @@
 """Measures the localizer: cameras that are followed, carried off every 100 images, with and without odometry.
 
-    python scripts/home_and_away.py prepare work --real FOLDER --device cuda
-    python scripts/following.py train work out --device cuda
-    python scripts/following.py run out --choose
-    python scripts/following.py run out
+    python studies/home_and_away/home_and_away.py prepare work --real FOLDER --device cuda
+    python studies/live/following.py train work out --device cuda
+    python studies/live/following.py run out --choose
+    python studies/live/following.py run out
 
 `train` trains two encoders per set: with the default settings of `mappable train`, and with the preset of the set. It
 writes one file per encoder, with the descriptors of all images that `run` needs. On a CPU, `train work out --every 2

@@ -1,6 +1,6 @@
 """Speed of packing a folder of 1280x960 JPEGs at 240x180, compared with a plain Pillow decode and resize.
 
-    python benchmarks/packing.py [--images 200] [--rounds 5]
+    python studies/packing/packing.py [--images 200] [--rounds 5]
 
 Three methods process the same files on the same cores: a plain loop, the loop with as many threads as packing has, and
 packing. Each writes the pixels to one file on disk. Rounds are interleaved in one process; medians are compared. The

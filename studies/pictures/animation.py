@@ -1,7 +1,7 @@
 """Draws the animation of the README: a camera that is followed live on the map of `make demo`.
 
     make demo
-    python scripts/animation.py demo docs/follow.webp
+    python studies/pictures/animation.py demo docs/follow.webp
 
 The camera starts somewhere on a test drive, and is carried elsewhere on the way. Each frame shows its image, the places
 where it may be, and its pose with the 95 % ellipse as soon as the pose is trusted. Writes an animated WebP and prints

@@ -1,7 +1,7 @@
 """Draws the pictures of docs/concepts.md, from the output of `make demo` and from simulated routes.
 
     make demo
-    python scripts/concepts.py demo docs
+    python studies/pictures/concepts.py demo docs
 
 It writes concepts-distances.png, concepts-place.png, concepts-calibration.png and concepts-recovery.png. The package
 draws all images; the seeds are fixed. Two encoders describe 250 images each, which takes a minute on two cores.
@@ -200,7 +200,7 @@ def calibration(demo: Path) -> Figure:
 
 def recovery() -> Figure:
     """Show what distances up to 10 m cannot determine, and what a few known positions add."""
-    sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+    sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
     from simulated_ranges import NOISES, measure, route
 
     truth = route("open", 400, seed=3)[:, ::-1] * [-1, 1]  # rotated, because a page is wider than high

@@ -1,7 +1,7 @@
 """Accuracy of anchored recovery, compared with interpolation of the known positions and robust least squares.
 
-    python benchmarks/anchored.py            # 20 minutes on two cores
-    python benchmarks/anchored.py --quick    # 2 minutes: fewer seeds
+    python studies/recovery/anchored.py            # 20 minutes on two cores
+    python studies/recovery/anchored.py --quick    # 2 minutes: fewer seeds
 
 Routes of 672 m have 400 images, and routes that wind have 200 images on 400 m. Ranges reach up to 10 m; 10 % miss
 and 1 % are false. Known positions are at equal steps, with an error of 0.5 m. The profile `learned` has ranges like a

@@ -1,7 +1,7 @@
 """Accuracy of anchored recovery on erratic paths with precise ranges, for which no model of motion holds.
 
-    python benchmarks/anchored_erratic.py           # 10 minutes on one core
-    python benchmarks/anchored_erratic.py --quick   # 1 minute: 2 seeds per row
+    python studies/recovery/anchored_erratic.py           # 10 minutes on one core
+    python studies/recovery/anchored_erratic.py --quick   # 1 minute: 2 seeds per row
 
 Paths have 80 images with steps of 1 m. `random` draws every direction independently. `turns` changes the direction by a
 normal angle of 1 radian (in 3D about both axes). Ranges reach up to 8 m with a sigma of 0.05 m. Known positions are at

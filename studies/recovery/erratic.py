@@ -1,7 +1,7 @@
 """Accuracy of recovery without known positions: erratic paths with good ranges, and a city of 1,500 images.
 
-    python benchmarks/erratic.py                 # erratic paths of 80 images, 20 each; 15 CPU seconds
-    python benchmarks/erratic.py --city          # and 1,500 images of a city; scikit-learn, if installed, takes minutes
+    python studies/recovery/erratic.py                 # erratic paths of 80 images, 20 each; 15 CPU seconds
+    python studies/recovery/erratic.py --city          # and a city; scikit-learn, if installed, takes minutes
 
 An erratic path has steps of 1 m. Its directions are random, or each turns from the one before: sharply (about 70
 degrees) or less (about 45 degrees). Ranges up to 8 m have a noise of 0.05 m, and none is false.

@@ -2,7 +2,7 @@
 
     mappable simulate street-v1-demo town
     mappable train town model --preset street-laptop
-    python benchmarks/fit_learned_noise.py town model --out learned.json
+    python studies/recovery/fit_learned_noise.py town model --out learned.json
 
 Pairs are images of the same run, up to 40 m apart. The profile has two parts. The test runs show how the encoder
 behaves. The calibration runs alone show what its user knows: the conversion to metres, and a bound. Of the calibration

@@ -1,7 +1,7 @@
 """Ranges with odometry: compared with GTSAM and SciPy, and by size.
 
-    python benchmarks/range_slam.py side            # errors side by side; 15 minutes on one core
-    python benchmarks/range_slam.py sizes           # anchored cities; --most 20000 takes half an hour
+    python studies/recovery/range_slam.py side            # errors side by side; 15 minutes on one core
+    python studies/recovery/range_slam.py sizes           # anchored cities; --most 20000 takes half an hour
 
 Routes have 150 images on 252 m. Ranges reach up to 10 m, and 10 % are missing. Odometry is a motion from each image to
 the next. "noisy" has a sigma of 0.05 m and 0.01 radians per step. "drifting" also has steps that are 2 % too long and

@@ -1,4 +1,4 @@
-"""One simulated route with its ranges and known positions, as `benchmarks/anchored.py` and tests draw them."""
+"""One simulated route with its ranges and known positions, as `studies/recovery/anchored.py` and tests draw them."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """Checks the estimate of `mappable start`: is what another visit gives within the interval that it stated before?
 
-    python scripts/estimates.py collect walks:5 street:10 track:10 rooms:1 --out trials.json
-    python scripts/estimates.py check trials.json --choose walks street
+    python studies/start/estimates.py collect walks:5 street:10 track:10 rooms:1 --out trials.json
+    python studies/start/estimates.py check trials.json --choose walks street
 
 Each argument is a folder of `mappable embed`, and the distance within which an image counts as found. A trial takes
 some visits as known, leaves each of them out in turn as `mappable map estimate` does, and then locates another visit in

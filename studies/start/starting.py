@@ -2,8 +2,8 @@
 
     mappable simulate street-v1-demo worlds/street
     mappable simulate rooms-v1 worlds/rooms --every 4
-    python scripts/starting.py --data DATA --worlds worlds --out started
-    python scripts/starting.py --out started --table
+    python studies/start/starting.py --data DATA --worlds worlds --out started
+    python studies/start/starting.py --out started --table
 
 DATA has the folders gardens, racetrack and nordland with their places.csv. For each set, the folder OUT/SET/raw gets a
 table of the known visits, as a user would have it. `mappable start` sees this folder alone. Then the script locates the

@@ -1,4 +1,4 @@
-"""The tables of docs/trust.md, from the counters of a run."""
+"""The tables of the README, from the counters of a run."""
 
 from pathlib import Path
 
