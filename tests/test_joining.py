@@ -64,6 +64,11 @@ def test_the_citation_names_this_version_and_license() -> None:
     assert citation["license"] == PROJECT["project"]["license"]
 
 
+def test_the_worlds_have_this_version() -> None:
+    worlds = tomllib.loads((ROOT / "worlds/pyproject.toml").read_text("utf-8"))
+    assert worlds["project"]["version"] == PROJECT["project"]["version"]
+
+
 def test_the_changelog_begins_with_this_version() -> None:
     titles = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE)
     assert PROJECT["project"]["version"] in titles[:2]

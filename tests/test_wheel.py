@@ -1,6 +1,6 @@
-"""A wheel built in a fresh clone, installed in an empty environment, runs the main commands and the page.
+"""Wheels built in a fresh clone, installed in an empty environment, run the main commands and the page.
 
-With MAPPABLE_DIST, a folder that `make release` made, these tests use the wheel and the sdist in it.
+With MAPPABLE_DIST, a folder that `make release` made, these tests use the wheels and the sdist in it.
 """
 
 import email
@@ -45,10 +45,22 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wheel(clone: Path) -> Path:
     """The wheel that `pip wheel .` builds in the clone, or the wheel of a release."""
     if DIST:
-        return released("*.whl")
+        return released("mappable-*.whl")
     assert not (clone / "src/mappable/service/viewer/vendor").exists()
     subprocess.run([sys.executable, *PIP, "wheel", clone, "--no-deps", "--wheel-dir", clone.parent], check=True)
     (built,) = clone.parent.glob("mappable-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def worlds(clone: Path) -> Path:
+    """The wheel of the simulated worlds."""
+    if DIST:
+        return released("mappable_worlds-*.whl")
+    subprocess.run(
+        [sys.executable, *PIP, "wheel", clone / "worlds", "--no-deps", "--wheel-dir", clone.parent], check=True
+    )
+    (built,) = clone.parent.glob("mappable_worlds-*.whl")
     return built
 
 
@@ -105,7 +117,7 @@ def test_an_sdist_contains_what_a_wheel_needs(clone: Path, wheel: Path, tmp_path
     subprocess.run([python, *PIP, *CONSTRAINED, "hatchling"], check=True)
     build = [python, "-m", "hatchling", "build", "--directory", tmp_path, "--target"]
     if DIST:
-        packed = released("*.tar.gz")
+        packed = released("mappable-*.tar.gz")
     else:
         subprocess.run([*build, "sdist"], cwd=clone, check=True)
         (packed,) = tmp_path.glob("mappable-*.tar.gz")
@@ -118,33 +130,46 @@ def test_an_sdist_contains_what_a_wheel_needs(clone: Path, wheel: Path, tmp_path
     assert sorted(zipfile.ZipFile(again).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
 
 
-def test_the_wheel_converts_simulates_trains_locates_and_serves(
-    wheel: Path, installed: Path, geotagged: Callable[..., list[Path]], tmp_path: Path
+def test_the_core_alone_starts_locates_and_serves_and_names_what_the_demo_needs(
+    wheel: Path, worlds: Path, installed: Path, geotagged: Callable[..., list[Path]], tmp_path: Path
 ) -> None:
-    def mappable(line: str) -> str:
+    def run(line: str) -> "subprocess.CompletedProcess[str]":
         words = [installed / "mappable", *line.split()]
-        done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+        return subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+
+    def mappable(line: str) -> str:
+        done = run(line)
         assert done.returncode == 0, f"mappable {line}\n{done.stdout}{done.stderr}"
         return done.stdout
 
     assert mappable("--version").strip() == f"mappable {wheel.name.split('-')[1]}"
-    geotagged(tmp_path / "walk", 6)
-    mappable("convert photos walk walk_places --size 64x48")
-    assert "6" in mappable("places show walk_places")
+    geotagged(tmp_path / "walk", 40)
+    mappable("start walk started --minutes 0.1 --no-serve")
+    assert "0003.jpg" in mappable("locate started/map walk/0003.jpg")
+    assert_served(installed, tmp_path, "started/map")
+    for line in ("demo", "simulate street-v1-demo town", "reproduce street-v1"):
+        done = run(line)
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1
+        assert done.stderr.endswith("pip install 'mappable[demo]'\n")
+    assert mappable("train walk model --preset oxford --show-settings")
+    # With the worlds.
+    subprocess.run([installed / "python", *PIP, "install", "--no-deps", worlds], check=True)
     mappable("simulate street-v1-demo town --every 20 --size 64x48")
     mappable("train town model --preset street-laptop --set iterations=2 --set size=64x48 --set init_images=10")
     mappable("map build town map --encoder model --landmarks 10")
     photo = next((tmp_path / "town/images").rglob("*.*"))
     assert photo.name in mappable(f"locate map {photo}")
-    assert_served(installed, tmp_path)
 
 
-def assert_served(installed: Path, folder: Path) -> None:
+def assert_served(installed: Path, folder: Path, place_map: str) -> None:
     """The installed server serves the page, plotly.js and the other files that the page loads."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
     server = subprocess.Popen(
-        [installed / "mappable", "serve", "map", "--port", address.rpartition(":")[2]], cwd=folder, env=environment()
+        [installed / "mappable", "serve", place_map, "--port", address.rpartition(":")[2]],
+        cwd=folder,
+        env=environment(),
     )
     try:
         deadline = time.monotonic() + 120
