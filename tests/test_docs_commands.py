@@ -494,6 +494,7 @@ MAKERS: dict[str, Maker] = {
     "phone": lambda shop, path: phone(path),
     "robot": lambda shop, path: robot(path),
     "nordland": lambda shop, path: nordland(path),
+    "studies": lambda shop, path: path.symlink_to(ROOT / "studies"),
     "drive.tum": lambda shop, path: odometry(path),
     "slam.pyfg": graph,
     **dict.fromkeys(("ranges.csv", "known.csv", "truth.csv", "matrix.npy"), lambda shop, path: ranges()),
