@@ -209,7 +209,7 @@ def describe_modules() -> str:
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
     layers = re.findall(r"\w+", " ".join(reversed(contract["layers"])))
     sections = [section("Root modules: every room may import them", PACKAGE.glob("*.py"), PACKAGE)]
-    for room in (PACKAGE / name for name in layers if (PACKAGE / name).is_dir()):
+    for room in (PACKAGE / name for name in layers if (PACKAGE / name / "__init__.py").is_file()):
         modules = (module for module in room.rglob("*.py") if module != room / "__init__.py")
         sections.append(section(f"{room.name}\n\n{first_line(room / '__init__.py')}", modules, room))
     return "\n\n".join(sections)

@@ -77,7 +77,6 @@ WORLDS = {"street-v1": STREET, "street-v1-demo": STREET, "rooms-v1": STREET}
 # By their first words: what is not run, and why.
 UNRUN = {
     "make": "sets an environment up from nothing: the target must exist",
-    "python": "experiments and benchmarks of minutes and more: the file must exist, and its options",
     "torchrun": "several processes, which tests/learning/test_distributed.py has: parsed as `mappable` is",
     "mappable start": "trains for minutes, tests/cli/test_start.py has it with a small network: parsed",
     "mappable demo": "tests/cli/test_demo.py has it, with one model and few images: parsed",
@@ -673,11 +672,6 @@ def check_unrun(line: str, words: list[str]) -> None:
         parse(words[words.index("mappable") + 1 :])
     elif words[0] == "make":
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE), line
-    elif words[0] == "python":
-        named = ROOT / words[1]
-        text = (named / "__main__.py" if named.is_dir() else named).read_text()
-        for option in (word for word in words if word.startswith("--")):
-            assert f'"{option}"' in text, f"{line}: there is no {option}"
     elif words[0] == "pip":
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
         asked = [extra for group in re.findall(r"\[(.*?)\]", line) for extra in group.split(",")]
@@ -712,7 +706,6 @@ def check(line: str) -> None:
         ("torchrun -m mappable train town model --no-such-option", "No such option"),
         ("mappable demo --no-such-option", "No such option"),
         ("make dmo", "make dmo"),
-        ("python studies/recovery/fit_learned_noise.py town --no-such-option", "--no-such-option"),
         ("pip install 'mappable[no-such-extra]'", "no-such-extra"),
         ("wget http://example.org/", "'wget'"),
     ],
