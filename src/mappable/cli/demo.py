@@ -45,7 +45,9 @@ def demo(
     from mappable.evaluation.reproduce import load_study, plan
     from mappable.evaluation.rows import rows_named
     from mappable.evaluation.sets import PLACES, find_set
+    from mappable.worlds import find_world
 
+    find_world(SET)  # before anything else, because the worlds are another package
     named, street = find_set(SET), out / PLACES
     models = plan(named, rows_named(ROWS), [0], [_steps(every)])
     fewer = f" --every {every}" if every > 1 else ""
