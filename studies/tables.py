@@ -1,4 +1,4 @@
-"""Writes the tables of docs/results.md and README.md from the JSON of the studies.
+"""Writes the tables of measurements in docs and README.md from the JSON of the studies.
 
 python studies/tables.py
 
@@ -9,6 +9,7 @@ A test fails if a page differs from what this script writes, so no page keeps an
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -16,7 +17,8 @@ from typing import Any
 from mappable.evaluation import paper
 
 STUDIES = Path(__file__).parent
-PAGES = [STUDIES.parent / "docs/results.md", STUDIES.parent / "README.md"]
+ROOT = STUDIES.parent
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("results", "start", "scale", "sequences"))]
 
 SETS = {"street-v1": "10 m", "rooms-v1": "1 m", "Nordland": "5 frames"}  # positive radius
 PRESETS = "triplet+huber-ours"  # the row of table 1 that has the presets for one place
@@ -37,10 +39,16 @@ def read(file: str) -> Any:
     return json.loads((STUDIES / file).read_text("utf-8"))
 
 
-def rows_of(study: str, table: str) -> list[dict[str, Any]]:
-    """The rows of a table that a study keeps in its tables.json."""
-    rows: list[dict[str, Any]] = read(f"{study}/tables.json")["tables"][table]
+def rows_of(study: str, table: str, file: str = "tables.json") -> list[dict[str, Any]]:
+    """The rows of a table that a study keeps."""
+    rows: list[dict[str, Any]] = read(f"{study}/{file}")["tables"][table]
     return rows
+
+
+def describe_kept(study: str, table: str, file: str = "tables.json") -> str:
+    """A table as a study keeps it."""
+    rows = rows_of(study, table, file)
+    return write(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def write(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -331,6 +339,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "of trainings": describe_trainings,
     "of the README": describe_readme,
     "of origins": describe_origins,
+    "of starts": partial(describe_kept, "start", "found"),
+    "of estimates": partial(describe_kept, "start", "estimate"),
+    "of Milvus": partial(describe_kept, "cluster", "milvus"),
+    "of Ray": partial(describe_kept, "cluster", "ray"),
+    "of the filter": partial(describe_kept, "drives", "cost", "cost.json"),
 }
 
 
