@@ -32,7 +32,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from following_baselines import Found, filtered, judge, matched, single, whole
+from baselines import Found, filtered, judge, matched, single, whole
 
 from mappable.arrays import Bools, Ints, evenly
 from mappable.evaluation.sets import find_set
