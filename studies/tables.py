@@ -18,7 +18,10 @@ from mappable.evaluation import paper
 
 STUDIES = Path(__file__).parent
 ROOT = STUDIES.parent
-PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("results", "start", "scale", "sequences"))]
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("results", "start", "scale", "sequences", "serve", "export")),
+]
 
 SETS = {"street-v1": "10 m", "rooms-v1": "1 m", "Nordland": "5 frames"}  # positive radius
 PRESETS = "triplet+huber-ours"  # the row of table 1 that has the presets for one place
@@ -341,6 +344,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "of origins": describe_origins,
     "of starts": partial(describe_kept, "start", "found"),
     "of estimates": partial(describe_kept, "start", "estimate"),
+    "of serving": partial(describe_kept, "speed", "serving"),
+    "of CPUs": partial(describe_kept, "speed", "cpu"),
     "of Milvus": partial(describe_kept, "cluster", "milvus"),
     "of Ray": partial(describe_kept, "cluster", "ray"),
     "of the filter": partial(describe_kept, "drives", "cost", "cost.json"),

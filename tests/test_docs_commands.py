@@ -686,36 +686,3 @@ def test_commands_in_the_text_exist(page: str) -> None:
     for mention in [*spans, *lines]:
         if "…" not in mention and OWN_READER not in mention:
             check_mention(mention)
-
-
-def check(line: str) -> None:
-    """What the tests above refuse, of one line."""
-    for _, words in commands_of(line):
-        if why_not_run(words) is not None:
-            check_unrun(line, words)
-        elif words[0] == "mappable":
-            parse(quick(words))
-
-
-@pytest.mark.parametrize(
-    ("line", "refused"),
-    [
-        ("mappable map build town map --no-such-option", "No such option"),
-        ("mappable map bild town map", "No such command"),
-        ("mappable map build town", "Missing parameter"),
-        ("torchrun -m mappable train town model --no-such-option", "No such option"),
-        ("mappable demo --no-such-option", "No such option"),
-        ("make dmo", "make dmo"),
-        ("pip install 'mappable[no-such-extra]'", "no-such-extra"),
-        ("wget http://example.org/", "'wget'"),
-    ],
-)
-def test_a_command_that_does_not_exist_is_found(line: str, refused: str) -> None:
-    with pytest.raises(Exception, match=refused):
-        check(line)
-
-
-@pytest.mark.parametrize("text", ["mappable trian town", "mappable map bild", "mappable recover --no-such-option x y"])
-def test_a_command_in_the_text_that_does_not_exist_is_found(text: str) -> None:
-    with pytest.raises(AssertionError, match="there is no"):
-        check_mention(text)

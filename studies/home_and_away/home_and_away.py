@@ -9,13 +9,13 @@
 
 `prepare` draws both worlds and converts the real sets: `FOLDER` has a folder `nordland`, `gardens` (three walks) and
 `racetrack`, each with a `places.csv`. `run` trains the candidates of a study; stopped or repeated, it continues.
-`summary` writes one JSON file with all scores. `rule` applies the rule of docs/results.md to it. `figure` draws home
+`summary` writes one JSON file with all scores. `rule` applies the rule of its README to it. `figure` draws home
 against away, with the mean over the seeds.
 
 The study `choose` looks at no test image. It trains and scores as `mappable reproduce --choose` does. Its away places
 are the first half of the walks and of the track, the training stretch of Nordland, and the calibration images of the
 worlds. The study `test` looks at the other images, with the settings that `choose` gave. Every candidate starts from
-the settings of the second study (docs/results.md), not from today's presets.
+the settings of studies/presets, not from today's presets.
 """
 
 import argparse

@@ -90,7 +90,7 @@ def plan(
     if own is not None and own != find_weights(base["weights"]).backbone:
         del base["weights"], shelf["weights"]
     elif not is_at_hand(base["weights"]):
-        # On a GPU, VGG-16 is better if all layers learn, with values of its own (docs/results.md, "Fourth study").
+        # On a GPU, VGG-16 is better if all layers learn, with values of its own (studies/home_and_away).
         network, why = {"weights": OTHER_WEIGHTS}, "npm, which fetches ResNet-50, is missing"
         all_layers = {"trainable": "all", "light": 0.3, "distillation": 20, "learning_rate": 1e-4}
         base |= network | (all_layers if gpu else {})
