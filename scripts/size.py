@@ -59,7 +59,9 @@ def measure(text: str) -> dict[str, int]:
     tree = ast.parse(text)
     docstrings = list(docstrings_of(tree))
     left_out = {id(node) for docstring in docstrings for node in ast.walk(docstring)}
-    left_out_lines = {line for docstring in docstrings for line in range(docstring.lineno, docstring.end_lineno + 1)}
+    left_out_lines = {
+        line for docstring in docstrings for line in range(docstring.lineno, (docstring.end_lineno or 0) + 1)
+    }
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     nodes = (node for node in ast.walk(tree) if not isinstance(node, ast.Load | ast.Store | ast.Del))
     return {
@@ -74,8 +76,9 @@ def measure(text: str) -> dict[str, int]:
 def docstrings_of(tree: ast.Module) -> Iterator[ast.Expr]:
     """The docstrings of a module, and of the classes and functions in it."""
     for node in ast.walk(tree):
-        if isinstance(node, WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
-            yield node.body[0]
+        first = node.body[0] if isinstance(node, WITH_DOCSTRING) and node.body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            yield first
 
 
 def numbers_in(statement: ast.stmt) -> int:
