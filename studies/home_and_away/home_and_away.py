@@ -66,8 +66,6 @@ SECOND: Mapping[str, Any] = {
     "learning_rate": 1e-4,
     "averaging": 0.99,
     "distillation": 0,
-    "layer_decay": 1,
-    "toward_start": 0,
 }
 SECOND_SCALE = {"street-v1": 1, "rooms-v1": 0.6, "nordland": 0.6, "gardens": 0.6, "racetrack": 1}
 LAPTOP: Mapping[str, Any] = {
@@ -105,14 +103,13 @@ def _paper(loss: str, rate: float, **others: Any) -> Candidate:
     return Candidate(f"paper {loss} {rate:g}", {"loss": loss, "learning_rate": rate}, True, **others)
 
 
+# The JSON also has candidates with `layer_decay` and `toward_start`, two settings that no longer exist.
 SEEDS = (0, 1, 2)
 SHELF = Candidate(OFF_THE_SHELF, {"iterations": 0})
 SHELF_RESNET = Candidate("resnet off-the-shelf", {"iterations": 0, **RESNET})
 BEFORE = Candidate("second study")
 DISTIL = {"feature_scale_squared": 2, "distillation": 20}
-DECAY = {"feature_scale_squared": 2, "layer_decay": 0.85}
 RESNET_DISTIL = {**RESNET, "feature_scale_squared": 2, "distillation": 20, "learning_rate": 3e-5}
-RESNET_MORE = {**RESNET, "feature_scale_squared": 2, "distillation": 50, "layer_decay": 0.9}
 TWO = ("nordland", "street-v1")
 
 
@@ -164,10 +161,8 @@ STUDIES: Mapping[str, Sequence[Candidate]] = {
     "choose": (
         replace(SHELF, seeds=SEEDS),
         Candidate("distillation 20", DISTIL, seeds=SEEDS),
-        Candidate("layer decay 0.85", DECAY, seeds=SEEDS),
         SHELF_RESNET,
         Candidate("resnet distillation 20", RESNET_DISTIL, seeds=(0, 1)),
-        Candidate("resnet distillation 50, decay 0.9", RESNET_MORE, seeds=(0, 1)),
         replace(BEFORE, seeds=SEEDS),
         Candidate("distillation 5", {**DISTIL, "distillation": 5}, sets=("rooms-v1",), seeds=(0, 1)),
         Candidate("F² 1, distillation 20", {**DISTIL, "feature_scale_squared": 1}, sets=("rooms-v1",), seeds=(0, 1)),
@@ -198,16 +193,11 @@ STUDIES: Mapping[str, Sequence[Candidate]] = {
     # The values of `mappable train` without a preset, and changes of them. First with one seed (`--seeds 0`).
     "choose-default": (
         replace(SHELF_RESNET, seeds=SEEDS),
-        _default(", all layers, decay 0.85", **ALL_LAYERS, layer_decay=0.85),
         _default(", distillation 50, rate 2e-4", **STRONGER),
-        _default(", all layers, decay 0.85, distillation 50, rate 2e-4", **ALL_LAYERS, **STRONGER, layer_decay=0.85),
-        _default(", all layers, decay 0.7, rate 2e-4", **ALL_LAYERS, layer_decay=0.7, learning_rate=2e-4),
         _default(""),
         _default(", distillation 50, rate 2e-4, twice the steps", 2, **STRONGER),
         _default(", all layers", **ALL_LAYERS),
         _default(", distillation 50, rate 2e-4, margin 1", **STRONGER, margin=1),
-        _default(", all layers, decay 0.85, toward start 0.2", **ALL_LAYERS, layer_decay=0.85, toward_start=0.2),
-        _default(", rate 2e-4, toward start 0.3", learning_rate=2e-4, toward_start=0.3),
         _laptop_default(""),
         _laptop_default(", 600 steps", iterations=600),
         _laptop_default(", distillation 50, rate 2e-4", **STRONGER),

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from mappable.checksums import SEAL, UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.learning.folder import OtherRunError
-from mappable.learning.setting_layers import FORMER_NAMES
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.locks import alone_in
@@ -156,14 +155,26 @@ def test_a_run_of_a_version_that_called_a_setting_otherwise_is_continued(
     toy: Toy, settings: NewSettings, tmp_path: Path
 ) -> None:
     encoder = train(*toy, settings(iterations=1), out=tmp_path)
-    former = {current: former for former, current in FORMER_NAMES.items()}
-    recorded = {former.get(name, name): value for name, value in encoder.about.settings.items()}
-    assert recorded.keys() != encoder.about.settings.keys()
+    recorded = dict(encoder.about.settings)
+    recorded["whitening"] = recorded.pop("dimensions")
     encoder.about = replace(encoder.about, settings=recorded)
     encoder.save(tmp_path / "encoder.safetensors")
     assert train(*toy, settings(iterations=1), out=tmp_path).fingerprint == encoder.fingerprint
-    with pytest.raises(BadInputError, match=r"normalized True \(now False\)"):
-        train(*toy, settings(iterations=1, normalized=False), out=tmp_path)
+    with pytest.raises(BadInputError, match=r"dimensions None \(now 5\)"):
+        train(*toy, settings(iterations=1, dimensions=5), out=tmp_path)
+
+
+def test_a_run_with_a_removed_setting_opens_and_continues_only_if_its_weights_would_be_the_same(
+    toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
+    encoder = train(*toy, settings(iterations=1), out=tmp_path)
+    now = encoder.about.settings
+    for removed, problem in ({"layer_decay": 1.0, "normalised": True}, ""), ({"layer_decay": 0.85}, "layer_decay 0.85"):
+        encoder.about = replace(encoder.about, settings=now | removed)
+        encoder.save(tmp_path / "encoder.safetensors")
+        assert Encoder.load(tmp_path / "encoder.safetensors").fingerprint == encoder.fingerprint
+        with pytest.raises(BadInputError, match=f"{problem}, which no longer exists") if problem else nullcontext():
+            assert train(*toy, settings(iterations=1), out=tmp_path).fingerprint == encoder.fingerprint
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def new_learner(toy: Toy, settings: NewSettings) -> Callable[..., Learner]:
     """A learner that has all images of the toy world for rows, and the same first weights each time."""
 
     def build(**changes: object) -> Learner:
-        plain = {"optimizer": "sgd", "momentum": 0.0, "learning_rate": 0.1, "anchors": 5}
+        plain = {"optimizer": "sgd", "learning_rate": 0.1, "anchors": 5}
         chosen = settings(**plain | changes)
         encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
         encoder.initialize(toy[1][:8])
@@ -188,7 +188,7 @@ def test_only_what_follows_the_frozen_layers_learns(
 def test_a_restored_learner_takes_the_same_steps(
     optimizer: str, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
-    learner, other = (new_learner(optimizer=optimizer, momentum=0.9, averaging=0.9) for _ in range(2))
+    learner, other = (new_learner(optimizer=optimizer, averaging=0.9) for _ in range(2))
     step(learner, loss, tuples)
     state = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in learner.state().items()}
     step(learner, loss, tuples)
@@ -219,36 +219,6 @@ def test_the_feature_scale_is_asked_for_too_early(new_learner: Callable[..., Lea
 # What keeps the knowledge of the weights
 
 
-def test_lower_layers_learn_more_slowly_with_layer_decay(
-    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
-) -> None:
-    plain, learner = new_learner(), new_learner(layer_decay=0.5)
-    before = [parameter.detach().clone() for parameter in plain.parameters]
-    for one in (plain, learner):
-        step(one, loss, tuples)
-    layers: dict[str, list[float]] = {}
-    names = [name for name, parameter in plain.encoder.named_parameters() if parameter.requires_grad]
-    for name, start, fast, slow in zip(names, before, plain.parameters, learner.parameters, strict=True):
-        ratio = float((slow - start).detach().norm() / (fast - start).detach().norm())
-        layers.setdefault("aggregator" if name.startswith("aggregator") else name.rpartition(".")[0], []).append(ratio)
-    for above, ratios in enumerate(reversed(layers.values())):
-        np.testing.assert_allclose(ratios, 0.5**above, rtol=0.02)
-    assert len(layers) > 2
-
-
-def test_the_weights_end_a_part_of_the_way_back_to_the_start(
-    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
-) -> None:
-    learner = new_learner(toward_start=0.25)
-    learner.remember_start(60)
-    start = [parameter.detach().clone() for parameter in learner.parameters]
-    step(learner, loss, tuples)
-    trained = [parameter.detach().clone() for parameter in learner.parameters]
-    learner.finish()
-    for first, last, found in zip(start, trained, learner.parameters, strict=True):
-        torch.testing.assert_close(found.detach(), 0.75 * last + 0.25 * first)
-
-
 def test_distillation_adds_the_change_of_distances_between_distant_images(
     new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
@@ -277,7 +247,7 @@ def test_distillation_adds_the_change_of_distances_between_distant_images(
 def test_a_restored_learner_remembers_the_start(
     new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
-    learner, other = (new_learner(distillation=1.0, toward_start=0.5) for _ in range(2))
+    learner, other = (new_learner(distillation=1.0) for _ in range(2))
     learner.remember_start(60)
     step(learner, loss, tuples)
     other.restore(learner.state())

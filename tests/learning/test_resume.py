@@ -108,7 +108,7 @@ def test_a_stopped_run_goes_on_with_its_changes_and_its_average(
         train(*toy, settings(**together), out=tmp_path)
     train(*toy, settings(**together), out=tmp_path)
     assert_identical(tmp_path / "encoder.safetensors", whole)
-    ways = [{}, *alone, {"geometric_pairs": "all"}]
+    ways = [{}, *alone]
     others = {train(*toy, settings(iterations=3, monitor_queries=0, **way)).fingerprint for way in ways}
     assert len(others) == len(ways)
 

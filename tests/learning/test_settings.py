@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from mappable.errors import BadInputError
 from mappable.learning.losses import LOSS_NAMES
-from mappable.learning.setting_layers import FORMER_NAMES, read_preset
+from mappable.learning.setting_layers import REMOVED, read_preset
 from mappable.learning.settings import (
     SYNONYMS,
     Settings,
@@ -57,8 +57,8 @@ def test_a_file_lies_over_the_preset_and_single_values_over_both(tmp_path: Path)
 
 
 def test_single_values_are_texts_or_values_and_the_later_of_two_texts_counts() -> None:
-    by_text = load_settings("street", None, ["size=64x48", "seed=1", "normalized=false", "seed=2", "yaw_limit = 1"])
-    values = {"size": (64, 48), "seed": np.int64(2), "normalized": False, "yaw_limit": np.float32(1)}
+    by_text = load_settings("street", None, ["size=64x48", "seed=1", "fit=pad", "seed=2", "yaw_limit = 1"])
+    values = {"size": (64, 48), "seed": np.int64(2), "fit": "pad", "yaw_limit": np.float32(1)}
     assert by_text == load_settings("street", None, values)
 
 
@@ -81,19 +81,41 @@ def test_the_weights_choose_the_backbone() -> None:
 
 
 def test_a_setting_is_read_by_the_name_that_it_had_in_an_earlier_version(tmp_path: Path) -> None:
-    assert FORMER_NAMES == {"normalised": "normalized", "whitening": "dimensions"}  # codespell:ignore
     file = tmp_path / "mine.yaml"
-    for (former, current), value in zip(FORMER_NAMES.items(), (False, 256), strict=True):
-        text = str(value).lower()
-        file.write_text(f"{former}: {text}\n")
-        for layers in ((file,), (None, [f"{former}={text}"]), (None, {former: value})):
-            assert getattr(load_settings("street", *layers), current) == value
-        other = {False: True, 256: 512}[value]
-        assert getattr(load_settings("street", file, [f"{current}={str(other).lower()}"]), current) == other
-        assert with_defaults({former: value})[current] == value
-        assert former not in with_defaults({former: value})
-        file.write_text(f"{former}: {text}\n{current}: {text}\n")
-        assert refusal("street", file).endswith(f"{current} occurs twice, first in {file}, line 1")
+    file.write_text("whitening: 256\n")
+    for layers in ((file,), (None, ["whitening=256"]), (None, {"whitening": 256})):
+        assert load_settings("street", *layers).dimensions == 256
+    assert load_settings("street", file, ["dimensions=512"]).dimensions == 512
+    assert with_defaults({"whitening": 256})["dimensions"] == 256
+    assert "whitening" not in with_defaults({"whitening": 256})
+    file.write_text("whitening: 256\ndimensions: 256\n")
+    assert refusal("street", file).endswith(f"dimensions occurs twice, first in {file}, line 1")
+
+
+REMOVED_NAMES = {
+    "normalised": False,  # codespell:ignore
+    "normalized": False,
+    "second_hinge": "residuals",
+    "geometric_pairs": "all",
+    "momentum": 0.5,
+    "weight_decay": 0.001,
+    "layer_decay": 0.85,
+    "toward_start": 0.3,
+}
+
+
+@pytest.mark.parametrize(("name", "value"), REMOVED_NAMES.items())
+def test_a_removed_setting_is_refused_if_it_would_change_the_weights(name: str, value: object) -> None:
+    sentence = refusal("street", None, {name: value})
+    assert sentence.startswith(f"{name} is ")
+    assert "but this setting no longer exists; " in sentence
+
+
+def test_settings_of_an_earlier_version_are_read_if_training_is_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    removed = {name: setting.value for name, setting in REMOVED.items()}
+    file.write_text(settings_to_yaml(load_settings("street")) + yaml.safe_dump(removed))
+    assert load_settings(file=file) == load_settings("street")
 
 
 @pytest.mark.parametrize(("preset", "kept"), [("street", "iterations"), ("oxford", "epochs")])
@@ -141,15 +163,14 @@ yaw_limit: 0.5236 # 30 degrees
 learning_rate: 1e-6
 iterations: 1e3
 geometric_weight: 5
-normalized: no
 whitening: None
 weights_file: ~
-momentum:  .5
+averaging:  .5
 """
     settings = settings_of(tmp_path, text)
     assert (settings.size, settings.feature_scale_squared, settings.cache_size) == ((160, 120), "measure", "all")
     assert (settings.yaw_limit, settings.learning_rate, settings.iterations) == (0.5236, 1e-6, 1000)
-    assert (settings.geometric_weight, settings.normalized, settings.momentum) == (5.0, False, 0.5)
+    assert (settings.geometric_weight, settings.averaging) == (5.0, 0.5)
     assert (settings.dimensions, settings.weights_file) == (None, None)
     assert type(settings.iterations) is int
 
@@ -202,10 +223,8 @@ WRONG = [
     ("learning_rate: .inf", "learning_rate is inf, expected a number above 0"),
     ("learning_rate: 1e999", "learning_rate is '1e999', expected a number above 0"),
     ("learning_rate: 0x" + "f" * 300, "learning_rate is "),
-    ("momentum: 1", "momentum is 1, expected a number, 0 or more and below 1"),
-    ("momentum: [1, 2]", "momentum is [1, 2], expected"),
-    ("normalized: 1", "normalized is 1, expected true or false"),
-    ("normalized: 'yes'", "normalized is 'yes', expected true or false"),
+    ("averaging: 1", "averaging is 1, expected a number, 0 or more and below 1"),
+    ("averaging: [1, 2]", "averaging is [1, 2], expected"),
     ("optimizer: adamw", "optimizer is 'adamw', expected adam or sgd"),
     ("precision: half", "precision is 'half', expected auto, float32 or bfloat16"),
     ("fit: squeeze", "fit is 'squeeze', expected crop, pad or stretch"),
@@ -254,7 +273,6 @@ def test_a_long_value_is_shortened() -> None:
         (["hard_negatives=7"], "hard_negatives is 7, expected 0 to 6 "),
         (["hard_negatives=6", "loss=quadruplet"], "hard_negatives is 6, expected 0 to 5 "),
         (["negatives=0", "hard_negatives=0"], "negatives must be 1 or more for the loss 'triplet+huber', got 0"),
-        (["second_hinge=residuals"], "second_hinge 'residuals' needs a quadruplet loss"),
         (
             ["mirrored=0.5", "trainable=last"],
             "mirrored is 0.5, expected 0, because trainable",
@@ -280,17 +298,15 @@ def test_what_goes_together_is_taken() -> None:
     load_settings("street", None, ["loss=huber", "negatives=0", "hard_negatives=0"])
     load_settings("street", None, ["loss=triplet", "hard_negatives=6"])
     load_settings("street", None, ["loss=quadruplet", "hard_negatives=5"])
-    load_settings("street", None, ["loss=lazy-quadruplet+distance", "second_hinge=residuals", "micro_batch=8"])
+    load_settings("street", None, ["loss=lazy-quadruplet+distance", "micro_batch=8"])
 
 
 def test_the_loss_has_all_its_options() -> None:
     options = {"margin": 0.3, "second_margin": 0.4, "geometric_weight": 3.0, "huber_delta": 0.5, "positive_radius": 7.0}
-    options |= {"geometric_pairs": "all", "normalized": False, "positives": 4, "negatives": 5, "hard_negatives": 2}
+    options |= {"positives": 4, "negatives": 5, "hard_negatives": 2}
     loss = load_settings("street", None, options).build_loss(1.5)
     assert {name: getattr(loss, name) for name in options} == options
-    assert (loss.feature_scale_squared, loss.second_hinge) == (1.5, "features")
-    released = ["loss=quadruplet+huber", "second_hinge=residuals"]
-    assert load_settings("street", None, released).build_loss(1.5).second_hinge == "residuals"
+    assert (loss.feature_scale_squared, loss.second_hinge, loss.normalized) == (1.5, "features", True)
 
 
 @pytest.mark.parametrize(
@@ -344,9 +360,9 @@ def test_the_presets_of_the_paper_have_its_values() -> None:
     assert (cold.epochs, cold.cache_every, cold.landmarks, cold.size) == (1, 400, 100, (320, 240))
     for paper in (oxford, cold):
         assert (paper.margin, paper.second_margin, paper.geometric_weight) == (0.1, 0.2, 0.5)
-        assert (paper.feature_scale_squared, paper.huber_delta, paper.normalized) == (2.0, 1.0, True)
+        assert (paper.feature_scale_squared, paper.huber_delta) == (2.0, 1.0)
         assert (paper.anchors, paper.positives, paper.negatives, paper.hard_negatives) == (2, 6, 6, 3)
-        assert (paper.optimizer, paper.learning_rate, paper.weight_decay, paper.trainable) == ("adam", 1e-6, 0.0, "all")
+        assert (paper.optimizer, paper.learning_rate, paper.trainable) == ("adam", 1e-6, "all")
 
 
 @pytest.mark.parametrize("preset", preset_names())

@@ -361,7 +361,8 @@ def test_weights_that_are_no_numbers_are_never_saved(
     iterations: int, toy: Toy, settings: NewSettings, tmp_path: Path
 ) -> None:
     """A step may overflow though its loss, which was taken before, is a number."""
-    wild = settings(iterations=iterations, learning_rate=1e30, weight_decay=1e30, optimizer="sgd", checkpoint_every=1)
+    rates = {"learning_rate": 1e30, "geometric_weight": 1e30, "optimizer": "sgd"}
+    wild = settings(iterations=iterations, checkpoint_every=1, **rates)
     problem = "weights became infinite or NaN at iteration 1, on the tuples of the anchors images/.*nothing was"
     with pytest.raises(BadInputError, match=problem):
         train(*toy, wild, out=tmp_path)

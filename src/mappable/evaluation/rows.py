@@ -12,7 +12,6 @@ PAPER_SETTINGS = (  # of training, which our presets may change
     "margin=0.1",
     "second_margin=0.2",
     "huber_delta=1",
-    "geometric_pairs=anchor",
     "positives_from=all",
     "mirrored=0",
     "light=0",

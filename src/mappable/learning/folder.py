@@ -11,6 +11,7 @@ from mappable.features.files import ENCODER
 from mappable.files import write_atomically
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.metrics import METRICS
+from mappable.learning.setting_layers import changing_removed
 from mappable.learning.settings import Settings, settings_to_yaml, with_defaults
 
 SETTINGS = "settings.yaml"
@@ -57,6 +58,10 @@ def _check_same(file: Path, before: Any, data_before: str, settings: Settings, d
     now = json.loads(settings.model_dump_json())
     before = with_defaults(before)
     may_differ = WATCHING | DIVIDING
+    if removed := changing_removed(before):
+        name = removed[0]
+        what = f"trained with {name} {shown(before[name])}, which no longer exists"
+        raise OtherRunError(f"{file}: {what}; start again with --overwrite")
     different = [key for key in now if key not in may_differ and before[key] != now[key]]
     if different:
         values = ", ".join(f"{key} {shown(before[key])} (now {shown(now[key])})" for key in different)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +20,7 @@ from mappable.learning.losses.terms import squared_distance
 from mappable.learning.settings import Settings
 from mappable.learning.tuples import Tuples
 
+MOMENTUM = 0.9  # of SGD, as in NetVLAD
 TERMS = tuple(term.name for term in fields(Terms))  # names of the values that `step` returns, in order
 
 
@@ -69,9 +69,9 @@ class Learner:
         self.parameters = self._choose_parameters()
         on_gpu = device.type == "cuda"
         self.records = on_gpu and encoder.backbone.recordable  # Python would take longer than the work that it starts
-        self.optimizer = _optimizer(self._groups(), settings, fused=on_gpu)
+        self.optimizer = _optimizer(self.parameters, settings, fused=on_gpu)
         self.average: list[Tensor] = []  # moving average of the parameters after the first step, if it is turned on
-        self.start: list[Tensor] = []  # parameters before training, if a setting needs them
+        self.start: list[Tensor] = []  # parameters before training, for distillation
         self.known: Tensor | None = None  # descriptors of all training images before training, for distillation
         self._recorded: dict[tuple[Loss, int], _Recorded] = {}
 
@@ -88,19 +88,6 @@ class Learner:
             parameter.requires_grad_(gradient is not None)
         return [parameter for parameter in all_parameters if parameter.requires_grad]
 
-    def _groups(self) -> list[dict[str, Any]]:
-        """The parameters with their learning rates: `layer_decay` times the rate of the layer above."""
-        settings = self.settings
-        if settings.layer_decay == 1.0:
-            return [{"params": self.parameters}]
-        layers: dict[str, list[nn.Parameter]] = {}  # from the input to the output
-        for name, parameter in self.encoder.named_parameters():
-            if parameter.requires_grad:
-                layer = "" if name.startswith("aggregator") else name.rpartition(".")[0]
-                layers.setdefault(layer, []).append(parameter)
-        rates = [settings.learning_rate * settings.layer_decay**above for above in reversed(range(len(layers)))]
-        return [{"params": own, "lr": rate} for own, rate in zip(layers.values(), rates, strict=True)]
-
     @property
     def feature_scale_squared(self) -> float:
         """F², which `start_learner` sets or measures."""
@@ -111,20 +98,19 @@ class Learner:
 
     @torch.no_grad()
     def remember_start(self, rows: int) -> None:
-        """Keep the weights before training, and the descriptors of the first `rows` inputs, if a setting needs them.
+        """For distillation, keep the weights before training, and the descriptors of the first `rows` inputs.
 
         Also call this after `restore`: the descriptors are then computed with the restored weights of the start.
         """
-        if not (self.settings.toward_start or self.settings.distillation):
+        if not self.settings.distillation:
             return
         current = [parameter.detach().clone() for parameter in self.parameters]
         self.start = self.start or current
-        if self.settings.distillation:
-            for parameter, start in zip(self.parameters, self.start, strict=True):
-                parameter.copy_(start)
-            self.known = self.describe(np.arange(rows), "descriptors before training").half()
-            for parameter, value in zip(self.parameters, current, strict=True):
-                parameter.copy_(value)
+        for parameter, start in zip(self.parameters, self.start, strict=True):
+            parameter.copy_(start)
+        self.known = self.describe(np.arange(rows), "descriptors before training").half()
+        for parameter, value in zip(self.parameters, current, strict=True):
+            parameter.copy_(value)
 
     def describe(self, rows: Ints, title: str | None = None) -> Tensor:
         """Descriptors (k, D) of rows with the current weights. Processes share the work, and each gets all of them."""
@@ -193,17 +179,13 @@ class Learner:
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Copy the averaged weights, if there are any, to the encoder, and move them toward the start, if set.
-
-        No steps can be taken afterwards.
+        """Copy the averaged weights, if there are any, to the encoder. No steps can be taken afterwards.
 
         Recordings and gradients are freed. Recordings take many gigabytes and refer back to the learner: without this,
         they would stay until a garbage collection finds the cycle.
         """
         for average, parameter in zip(self.average, self.parameters, strict=False):
             parameter.copy_(average)
-        for start, parameter in zip(self.start, self.parameters, strict=False):
-            parameter.lerp_(start, self.settings.toward_start)
         self._recorded.clear()
         self.optimizer.zero_grad(set_to_none=True)
 
@@ -275,8 +257,7 @@ def _between(descriptors: Tensor) -> Tensor:
     return squared_distance(descriptors[:, :, None], descriptors[:, None])
 
 
-def _optimizer(parameters: list[dict[str, Any]], settings: Settings, fused: bool) -> torch.optim.Optimizer:
-    rate, decay = settings.learning_rate, settings.weight_decay
+def _optimizer(parameters: list[nn.Parameter], settings: Settings, fused: bool) -> torch.optim.Optimizer:
     if settings.optimizer == "sgd":
-        return torch.optim.SGD(parameters, rate, momentum=settings.momentum, weight_decay=decay, fused=fused)
-    return torch.optim.Adam(parameters, rate, weight_decay=decay, fused=fused)
+        return torch.optim.SGD(parameters, settings.learning_rate, momentum=MOMENTUM, fused=fused)
+    return torch.optim.Adam(parameters, settings.learning_rate, fused=fused)

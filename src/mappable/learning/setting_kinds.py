@@ -6,7 +6,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BeforeValidator, Field, PlainSerializer, Strict
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from mappable.errors import BadInputError
 from mappable.places.images import check_settings, parse_size
@@ -50,7 +50,6 @@ def current_layers(value: Any) -> Any:
 Positive = Annotated[float, "a number above 0", BeforeValidator(_number), Field(gt=0)]
 NotNegative = Annotated[float, "a number, 0 or more", BeforeValidator(_number), Field(ge=0)]
 Share = Annotated[float, "a number, 0 or more and below 1", BeforeValidator(_number), Field(ge=0, lt=1)]
-Fraction = Annotated[float, "a number above 0 and at most 1", BeforeValidator(_number), Field(gt=0, le=1)]
 Angle = Annotated[
     float,
     "an angle in radians, above 0 and at most pi (30 degrees are 0.5236)",
@@ -60,7 +59,6 @@ Angle = Annotated[
 Count = Annotated[int, "a whole number, 1 or more", BeforeValidator(_number), Field(ge=1)]
 CountOrZero = Annotated[int, "a whole number, 0 or more", BeforeValidator(_number), Field(ge=0)]
 Seed = Annotated[int, "a whole number from 0 to 4294967295", BeforeValidator(_number), Field(ge=0, le=2**32 - 1)]
-Truth = Annotated[bool, "true or false", Strict()]
 Text = Annotated[str, "text", BeforeValidator(_text)]
 Layers = Annotated[Literal["all", "last"], "all or last", BeforeValidator(current_layers)]
 LossName = Annotated[str, "the name of a loss", BeforeValidator(_text)]

@@ -15,7 +15,27 @@ from mappable.worlds import INSTALL, world_modules
 PRESETS = resources.files("mappable") / "presets"
 LONGEST_SHOWN = 80  # characters of a value in an error message
 # Names in settings files, encoder files and results of earlier versions.
-FORMER_NAMES = {"normalised": "normalized", "whitening": "dimensions"}  # codespell:ignore
+FORMER_NAMES = {"whitening": "dimensions"}
+
+
+class Removed(NamedTuple):
+    """A setting of earlier versions that no longer exists."""
+
+    instead: str  # what to use instead
+    value: Any  # the value with which training is as now
+
+
+LITERAL = Removed("in Python, Loss(..., normalized=False) is the paper's literal form", True)
+REMOVED = {
+    "normalized": LITERAL,
+    "normalised": LITERAL,  # codespell:ignore
+    "second_hinge": Removed("in Python, Loss(..., second_hinge='residuals') is the released code's form", "features"),
+    "geometric_pairs": Removed("the geometric term compares the anchor with each positive, as in the paper", "anchor"),
+    "momentum": Removed("it is 0.9 with optimizer: sgd", 0.9),
+    "weight_decay": Removed("distillation keeps what the weights know", 0),
+    "layer_decay": Removed("distillation, or trainable: last, keeps what lower layers know", 1),
+    "toward_start": Removed("distillation keeps what the weights know", 0),
+}
 
 
 class Given(NamedTuple):
@@ -73,6 +93,11 @@ def read_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> Layer:
 def current_name(name: str) -> str:
     """The name of a setting, also for a name that it had in an earlier version."""
     return FORMER_NAMES.get(name, name)
+
+
+def changing_removed(values: Mapping[str, Any]) -> list[str]:
+    """Names of removed settings whose values would give other weights than training gives now."""
+    return [name for name, setting in REMOVED.items() if values.get(name, setting.value) != setting.value]
 
 
 def _cut(text: str) -> str:

@@ -21,7 +21,6 @@ from mappable.learning.setting_kinds import (
     Angle,
     Count,
     CountOrZero,
-    Fraction,
     ImageSize,
     Layers,
     LossName,
@@ -30,11 +29,18 @@ from mappable.learning.setting_kinds import (
     Seed,
     Share,
     Text,
-    Truth,
     current_layers,
     kind_text,
 )
-from mappable.learning.setting_layers import FORMER_NAMES, current_name, read_file, read_overrides, read_preset
+from mappable.learning.setting_layers import (
+    FORMER_NAMES,
+    REMOVED,
+    changing_removed,
+    current_name,
+    read_file,
+    read_overrides,
+    read_preset,
+)
 from mappable.learning.setting_layers import preset_names as preset_names
 from mappable.places.images import Fit
 
@@ -92,16 +98,6 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     positives before training."""
     huber_delta: Positive = 1.0
     """Residuals above this value count linearly, smaller ones squared (delta). Normalized residuals rarely exceed 1."""
-    normalized: Truth = True
-    """Divide distances by the positive radius and the feature scale, and average over positives. `false` is the paper's
-    literal form: squared metres and a sum."""
-    second_hinge: Literal["features", "residuals"] = "features"
-    """What the second hinge of quadruplets compares: `features`, or `residuals` as in the released code, which needs a
-    geometric term."""
-
-    geometric_pairs: Literal["anchor", "all"] = "anchor"
-    """Pairs that the geometric term compares: `anchor` with each positive, as in the paper, or `all` pairs of anchor
-    and positives."""
 
     # Tuples
     anchors: Count = 2
@@ -137,16 +133,9 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     """Decay of an exponential moving average of the weights, which becomes the encoder. The first 1 / (1 - averaging)
     steps count equally. 0 turns it off: the encoder has the weights of the last step."""
     optimizer: Literal["adam", "sgd"] = "adam"
-    """Adam with its usual decay rates 0.9 and 0.999, or SGD with momentum."""
+    """Adam with its usual decay rates 0.9 and 0.999, or SGD with momentum 0.9."""
     learning_rate: Positive = 1e-6
-    """Learning rate, the same in all steps."""
-    momentum: Share = 0.9
-    """Momentum of SGD. Adam does not use it."""
-    weight_decay: NotNegative = 0.0
-    """Weight decay. With SGD, 0.001 is usual."""
-    layer_decay: Fraction = 1.0
-    """Factor between the learning rates of a layer and the layer above it. The aggregator has `learning_rate`, lower
-    layers have less."""
+    """Learning rate, the same in all steps and for all layers."""
     trainable: Layers = "all"
     """Layers to train: `all`, or `last` for a laptop. `last` freezes the layers below the last block of the backbone
     (conv5 of VGG-16, conv4 of ResNet-50; all of a model of transformers) and computes their output once."""
@@ -155,8 +144,6 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     distillation: NotNegative = 0.0
     """Weight of a term that keeps the squared feature distances between anchor and negatives as they were before
     training."""
-    toward_start: Share = 0.0
-    """Moves the weights this far back to those before training, after the last step; 0.5 is half-way."""
 
     # Network
     weights: Text = "vgg16-v1"
@@ -211,7 +198,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
 
     def build_loss(self, feature_scale_squared: float) -> Loss:
         """Build the loss with a feature scale that is a number, not `measure`."""
-        names = [field.name for field in fields(Loss) if field.name not in ("name", "feature_scale_squared")]
+        names = {field.name for field in fields(Loss)} & Settings.model_fields.keys() - {"feature_scale_squared"}
         options = {name: getattr(self, name) for name in names}
         return Loss(self.loss, feature_scale_squared=feature_scale_squared, **options)
 
@@ -219,6 +206,8 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     @classmethod
     def _report_one_problem(cls, values: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
         """Raise for one problem only. Unknown names come first, because a mistyped setting is also missing."""
+        if isinstance(values, Mapping):
+            values = _without_removed(values)
         if isinstance(values, Mapping) and str(values.get("backbone")).startswith(PREFIX):
             values = {"weights": PRETRAINED, **values}
         elif isinstance(values, Mapping) and values.get("backbone") is None:
@@ -270,7 +259,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
         try:
             self.build_loss(1.0 if self.feature_scale_squared == "measure" else self.feature_scale_squared)
         except BadInputError as error:
-            options = ["second_hinge", "normalized", "negatives", "hard_negatives"] if self.loss in LOSS_NAMES else []
+            options = ["negatives", "hard_negatives"] if self.loss in LOSS_NAMES else []
             raise WrongSettingsError(["loss", *options], str(error)) from None
 
 
@@ -332,6 +321,14 @@ def value_text(value: Any) -> str:
     if isinstance(value, tuple):
         return "x".join(map(str, value))
     return f"{value:.4g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
+
+
+def _without_removed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values without settings that no longer exist. Raises if one of them would give other weights than now."""
+    for name in changing_removed(values):
+        value, instead = _shortened(values[name]), REMOVED[name].instead
+        raise WrongSettingsError([name], f"{name} is {value}, but this setting no longer exists; {instead}")
+    return {name: value for name, value in values.items() if name not in REMOVED}
 
 
 def _kind(name: str) -> str:

@@ -116,7 +116,7 @@ def test_a_stored_result_under_the_former_names_of_a_protocol_and_a_setting_is_s
     scoring: Scoring, tmp_path: Path, rewrite: Callable[..., None]
 ) -> None:
     assert protocols_named(["generalisation"]) == [PROTOCOLS["generalization"]]  # codespell:ignore
-    settings = {"loss": "triplet", "normalized": True}
+    settings = {"loss": "triplet", "dimensions": 256}
     started = empty_result(scoring.setup, row="a", title="a", seed=0, encoder="e", settings=settings)
     scored = score_all(scoring, started, protocols_named(["generalization"]))
     scored.save(tmp_path)
@@ -124,7 +124,7 @@ def test_a_stored_result_under_the_former_names_of_a_protocol_and_a_setting_is_s
     stored = json.loads(file.read_text())
     for part in ("protocols", "keys"):
         stored[part] = {"generalisation": stored[part].pop("generalization")}  # codespell:ignore
-    stored["settings"]["normalised"] = stored["settings"].pop("normalized")  # codespell:ignore
+    stored["settings"]["whitening"] = stored["settings"].pop("dimensions")
     rewrite(file, stored)
     found = Result.load(tmp_path)
     assert found.settings == settings
