@@ -16,20 +16,16 @@ def loss_terms(loss: Loss, images: Sequence[Vector], squared_metres: Vector) -> 
     """The `Terms` of one anchor, by name. Only the options of `loss` are used.
 
     `images` holds the descriptors of the anchor, the positives, the negatives and, for quadruplets, the other
-    negative. `squared_metres` holds squared distances from the anchor to its positives and, if all pairs count, then
-    between the positives.
+    negative. `squared_metres` holds squared distances from the anchor to its positives.
     """
     anchor, positives, rest = images[0], images[1 : 1 + loss.positives], images[1 + loss.positives :]
     has_quadruplets, is_lazy = "quadruplet" in loss.name, "lazy" in loss.name
     negatives = rest[:-1] if has_quadruplets else rest
     near = [squared_distance(anchor, one) for one in positives]
     far = [squared_distance(anchor, one) for one in negatives]
-    compared = list(near)
-    if loss.geometric_pairs == "all" and ("distance" in loss.name or "huber" in loss.name):
-        compared += [squared_distance(a, b) for row, a in enumerate(positives) for b in positives[row + 1 :]]
     scale, radius, delta = loss.feature_scale_squared, loss.positive_radius, loss.huber_delta
     sizes, costs = [], []
-    for feature, geometric in zip(compared, squared_metres, strict=True):
+    for feature, geometric in zip(near, squared_metres, strict=True):
         residual = feature / scale - geometric / radius**2
         if not loss.normalized:
             residual = geometric - radius**2 / scale * feature
@@ -41,7 +37,7 @@ def loss_terms(loss: Loss, images: Sequence[Vector], squared_metres: Vector) -> 
     for one in negatives if has_quadruplets else []:
         apart = squared_distance(one, rest[-1])
         if loss.second_hinge == "residuals":
-            second.append(max(0.0, loss.second_margin + min(costs[: loss.positives]) - apart / scale))
+            second.append(max(0.0, loss.second_margin + min(costs) - apart / scale))
         else:
             second.append(max(0.0, loss.second_margin + min(near) - apart))
     visual = geometric_term = 0.0

@@ -188,26 +188,12 @@ def test_squared_distances_of_far_off_coordinates_keep_their_millimetres() -> No
     assert drawn.squared_distances[0, 0].item() == pytest.approx(5e-6, rel=1e-4)
 
 
-def test_all_pairs_begin_with_the_anchor_s_and_keep_their_millimetres() -> None:
-    x = [619_500.0, 619_500.001, 619_500.003, 619_500.007, 619_600.0]
-    sampler = Sampler(line(*x), positive_radius=10, negative_radius=25, negatives=0)
-    drawn = sampler.draw(np.array([1, 0]), Layout(3, 0, 0, False, all_pairs=True), 0)
-    plain = sampler.draw(np.array([1, 0]), Layout(3, 0, 0, False), 0)
-    assert drawn.rows.equal(plain.rows)
-    assert drawn.squared_distances[:, :3].equal(plain.squared_distances)
-    assert drawn.squared_distances.dtype == torch.float32
-    for rows, found in zip(drawn.rows.tolist(), drawn.squared_distances, strict=True):
-        a, b, c, d = (x[row] for row in rows)
-        expected = np.square([a - b, a - c, a - d, b - c, b - d, c - d])
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
 def test_the_loss_has_its_pairs_in_the_order_of_the_tuples() -> None:
     """Features that are the positions themselves cost nothing, if each pair is compared with its own distance."""
-    loss = Loss("triplet+huber", feature_scale_squared=16, positive_radius=4, geometric_pairs="all", hard_negatives=0)
+    loss = Loss("triplet+huber", feature_scale_squared=16, positive_radius=4, hard_negatives=0)
     sampler = Sampler(world(), positive_radius=4, negative_radius=6)
     drawn = sampler.draw(sampler.usable, loss.layout, 0)
-    assert len(drawn.squared_distances.unique()) > 10
+    assert len(drawn.squared_distances.unique()) > 5
     features = torch.tensor(sampler.places.positions)[drawn.rows]
     assert loss(features, drawn.squared_distances).residual.tolist() == [0.0] * len(sampler.usable)
 

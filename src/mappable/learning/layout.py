@@ -21,17 +21,11 @@ class Layout:
     hard: int
     random: int
     other: bool
-    all_pairs: bool = False  # the geometric term compares all pairs of anchor and positives, not only the anchor's
 
     @property
     def negatives(self) -> int:
         """Negatives of the first hinge: the hard and the random ones, without the other negative."""
         return self.hard + self.random
-
-    @property
-    def pairs(self) -> int:
-        """Pairs that the geometric term compares: anchor with each positive, then positives with each other."""
-        return self.positives * (self.positives + 1) // 2 if self.all_pairs else self.positives
 
     def distant(self, tuples: Tensor) -> Tensor:
         """Of tuples (B, images, ...), the anchor and all images that are far from it: (B, images - positives, ...)."""

@@ -29,7 +29,7 @@ class Batch:
     """Data of one step on the device: this process's share of a batch of tuples."""
 
     inputs: Tensor  # (b, images, ...), inputs of the network
-    squared_distances: Tensor  # (b, pairs), squared distances in the world between anchor and positives
+    squared_distances: Tensor  # (b, positives), squared distances in the world between anchor and positives
     weights: Tensor  # (b,), weight of each anchor in the mean over the valid tuples of the whole batch
     known: Tensor  # (b, n, n), squared feature distances before training, for distillation; else (b, 0, 0)
 

@@ -27,10 +27,10 @@ ALL = slice(None)
 class Tuples:
     """Tuples of images, one per anchor, as rows of the training set.
 
-    `rows` (n, layout.images) int64 are in the layout's order. `squared_distances` (n, layout.pairs) float32 are
-    distances in the world between anchor and positives, or all pairs of both if the layout says so. Their unit is the
-    square of the frame's unit. `valid` (n,) bool is False for a tuple without an other negative. Do not train on such a
-    tuple: the anchor's own row replaces its other negative.
+    `rows` (n, layout.images) int64 are in the layout's order. `squared_distances` (n, positives) float32 are
+    distances in the world between anchor and positives. Their unit is the square of the frame's unit. `valid` (n,) bool
+    is False for a tuple without an other negative. Do not train on such a tuple: the anchor's own row replaces its
+    other negative.
     """
 
     rows: Tensor
@@ -192,14 +192,7 @@ class Sampler:
                 valid = far.any(dim=1)
                 other = _pick(far, fractions[Purpose.OTHERS], 1)
                 columns.append(torch.where(valid[:, None], other, anchors[:, None]))
-        pairs = self._pairs(columns[:2]) if layout.all_pairs else apart.gather(1, positives)
-        return torch.cat(columns, dim=1), pairs.float(), valid
-
-    def _pairs(self, near: list[Tensor]) -> Tensor:
-        """Squared distances (b, pairs) float64 of all pairs of anchor and positives, the anchor's pairs first."""
-        places = self._coordinates[:, torch.cat(near, dim=1)]  # (dimensions, b, 1 + positives)
-        first, second = torch.triu_indices(places.shape[2], places.shape[2], 1, device=self.device)
-        return (places[:, :, first] - places[:, :, second]).square().sum(dim=0)
+        return torch.cat(columns, dim=1), apart.gather(1, positives).float(), valid
 
     def _squared_distances(self, rows: Tensor, others: Tensor | slice = ALL) -> Tensor:
         """Squared distances (b, n) float64 from the places in `rows` (b,) to `others`; infinite between frames.

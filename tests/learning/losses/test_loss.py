@@ -37,26 +37,21 @@ def batch(draw_tuples: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, Ten
     """Descriptors for a loss, and squared metres (B, pairs) of pairs up to the positive radius apart."""
 
     def draw(loss: Loss, dtype: torch.dtype = torch.float64, anchors: int = 4) -> tuple[Tensor, Tensor]:
-        metres = torch.rand(anchors, loss.layout.pairs, generator=torch.Generator().manual_seed(1), dtype=dtype)
+        metres = torch.rand(anchors, loss.positives, generator=torch.Generator().manual_seed(1), dtype=dtype)
         return draw_tuples(loss.layout, dtype, anchors), (metres * RADIUS).square()
 
     return draw
 
 
 def all_forms() -> list[Loss]:
-    """Every name as it is by default; the literal form, the released one and all pairs where they mean something."""
+    """Every name as it is by default; the literal form and the released one where they mean something."""
     literal = [make(name, normalized=False) for name in (*GEOMETRIC_NAMES, *COMBINED_NAMES)]
     released = [make(name, second_hinge="residuals") for name in COMBINED_NAMES if "quadruplet" in name]
-    pairs = [
-        make("huber", geometric_pairs="all"),
-        make("triplet+distance", geometric_pairs="all", normalized=False),
-        make("quadruplet+huber", geometric_pairs="all", second_hinge="residuals"),
-    ]
-    return [*(make(name) for name in LOSS_NAMES), *literal, *released, *pairs]
+    return [*(make(name) for name in LOSS_NAMES), *literal, *released]
 
 
 def describe(loss: Loss) -> str:
-    forms = {"literal": not loss.normalized, "released": loss.second_hinge != "features", "all": loss.layout.all_pairs}
+    forms = {"literal": not loss.normalized, "released": loss.second_hinge != "features"}
     return " ".join([loss.name, *(form for form, has_it in forms.items() if has_it)])
 
 
@@ -121,8 +116,7 @@ def test_positives_and_negatives_may_stand_in_any_order(
         descriptors, [1, loss.positives, loss.layout.negatives, int(loss.layout.other)], dim=1
     )
     turned = torch.cat([anchor, positives.flip(1), negatives.flip(1), other], dim=1)
-    own, among = squared_metres[:, :3], squared_metres[:, 3:]  # of three positives, whose pairs turn as they do
-    again = loss(turned, torch.cat([own.flip(1), among.flip(1)], dim=1)).total
+    again = loss(turned, squared_metres.flip(1)).total
     assert torch.allclose(again, loss(descriptors, squared_metres).total, rtol=1e-12)
 
 
@@ -247,13 +241,6 @@ def test_tuples_have_thirteen_images_or_seven_without_visual_term(name: str) -> 
         assert layout.images == 13
 
 
-def test_all_pairs_are_wanted_by_a_geometric_term_alone() -> None:
-    names = ("huber", "triplet+distance", "triplet")
-    found = {name: make_usual(name, geometric_pairs="all").layout.pairs for name in names}
-    assert found == {"huber": 21, "triplet+distance": 21, "triplet": 6}
-    assert make_usual("huber").layout.pairs == 6
-
-
 def test_a_loss_with_distance_or_huber_in_its_name_is_geometric() -> None:
     visual = {"triplet", "quadruplet", "lazy-triplet", "lazy-quadruplet"}
     assert {name for name in LOSS_NAMES if not make_usual(name).is_geometric} == visual
@@ -294,7 +281,6 @@ def test_a_name_like_none_is_refused_without_a_guess() -> None:
         ("lazy-quadruplet", {"negatives": 4, "hard_negatives": 4}, r"hard_negatives.*4.*0 to 3.*'lazy-quadruplet'"),
         ("triplet", {"hard_negatives": -1}, r"hard_negatives.*-1"),
         ("quadruplet+huber", {"second_hinge": "both"}, r"second_hinge.*'both'"),
-        ("huber", {"geometric_pairs": "some"}, r"geometric_pairs.*'some'"),
         ("triplet+huber", {"second_hinge": "residuals"}, r"quadruplet.*'triplet"),
         ("quadruplet", {"second_hinge": "residuals"}, "quadruplet"),
         ("quadruplet+huber", {"second_hinge": "residuals", "normalized": False}, "normalized"),

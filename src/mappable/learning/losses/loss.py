@@ -25,7 +25,6 @@ from mappable.learning.losses.terms import (
 LOSS_NAMES = (*VISUAL, *GEOMETRIC, *(f"{visual}+{geometric}" for geometric in GEOMETRIC for visual in VISUAL))
 
 SecondHinge = Literal["features", "residuals"]
-GeometricPairs = Literal["anchor", "all"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Terms:
     active: Tensor  # fraction of hinges above zero; lazy losses count all hinges too
     best: Tensor  # s*, squared feature distance to the nearest positive
     negative: Tensor  # mean of s⁻ over negatives
-    residual: Tensor  # mean of |e| over the pairs, also computed if the loss has no geometric term
+    residual: Tensor  # mean of |e| over the positives, also computed if the loss has no geometric term
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Loss:
     """One of the losses `LOSS_NAMES` with its options. Call it with descriptors to get `Terms`.
 
     >>> Loss("lazy-quadruplet+huber", feature_scale_squared=2.0, positive_radius=10.0).layout
-    Layout(positives=6, hard=3, random=2, other=True, all_pairs=False)
+    Layout(positives=6, hard=3, random=2, other=True)
     """
 
     name: str
@@ -63,7 +62,6 @@ class Loss:
     huber_delta: float = 1.0  # δ, in the unit of the residuals
     normalized: bool = True  # False: the paper's literal form, residuals in squared metres, summed over positives
     second_hinge: SecondHinge = "features"  # "residuals" as in the released code: see residual_hinges in terms.py
-    geometric_pairs: GeometricPairs = "anchor"  # anchor with each positive, as in the paper; or all pairs of both
     positives: int = 6
     negatives: int = 6  # including the other negative of quadruplets
     hard_negatives: int = 3
@@ -96,8 +94,6 @@ class Loss:
             )
 
     def _check_choices(self) -> None:
-        if self.geometric_pairs not in get_args(GeometricPairs):
-            raise BadInputError(f"geometric_pairs is {self.geometric_pairs!r}, expected 'anchor' or 'all'")
         if self.second_hinge not in get_args(SecondHinge):
             raise BadInputError(f"second_hinge is {self.second_hinge!r}, expected 'features' or 'residuals'")
         if self.second_hinge == "residuals" and not (self._quadruplet and self._geometric and self.normalized):
@@ -109,11 +105,10 @@ class Loss:
     @property
     def layout(self) -> Layout:
         """The images in a tuple of this loss. A loss without a visual term needs no negatives."""
-        all_pairs = bool(self._geometric) and self.geometric_pairs == "all"
         if not self._visual:
-            return Layout(self.positives, hard=0, random=0, other=False, all_pairs=all_pairs)
+            return Layout(self.positives, hard=0, random=0, other=False)
         random = self.negatives - self.hard_negatives - self._quadruplet
-        return Layout(self.positives, self.hard_negatives, random, self._quadruplet, all_pairs)
+        return Layout(self.positives, self.hard_negatives, random, self._quadruplet)
 
     @property
     def is_geometric(self) -> bool:
@@ -138,13 +133,12 @@ class Loss:
         """Return the loss of each of B anchors, not averaged.
 
         `descriptors` (B, layout.images, D) have length one and the order of the layout. `squared_distances`
-        (B, layout.pairs) are squared distances in the world, in squared metres. The anchor's distances to its positives
-        come first, then those between positives if the layout has all pairs.
+        (B, positives) are squared distances in the world between anchor and positives, in squared metres.
         """
         self._check_shapes(descriptors, squared_distances)
         distances = tuple_distances(descriptors, self.layout)
         form = normalized_residuals if self.normalized else literal_residuals
-        residuals = form(distances.near, squared_distances, self.feature_scale_squared, self.positive_radius)
+        residuals = form(distances.positive, squared_distances, self.feature_scale_squared, self.positive_radius)
         costs = GEOMETRIC[self._geometric or "distance"](residuals, self.huber_delta)
         geometric = costs.mean(dim=1) if self.normalized else costs.sum(dim=1)
         visual, active, negative = self._visual_terms(distances, costs)
@@ -166,8 +160,7 @@ class Loss:
         margins = Margins(self.margin, self.second_margin)
         first = hinges(distances.best, distances.negative, self.margin)
         if self.second_hinge == "residuals":
-            anchor_costs = costs[:, : self.positives]
-            second = residual_hinges(anchor_costs, distances.other, self.feature_scale_squared, self.second_margin)
+            second = residual_hinges(costs, distances.other, self.feature_scale_squared, self.second_margin)
             triplets = VISUAL[self._visual.replace("quadruplet", "triplet")](distances, margins)
             visual = triplets + second.max(dim=1).values
         else:
@@ -179,11 +172,11 @@ class Loss:
     def _check_shapes(self, descriptors: Tensor, squared_distances: Tensor) -> None:
         """Raise for wrong shapes. They might broadcast and silently give another loss."""
         shapes = (*descriptors.shape[:2], *squared_distances.shape)
-        expected = (len(descriptors), self.layout.images, len(descriptors), self.layout.pairs)
+        expected = (len(descriptors), self.layout.images, len(descriptors), self.positives)
         if descriptors.ndim != 3 or shapes != expected:
             raise BadInputError(
                 f"the loss {self.name!r} expects descriptors (B, {self.layout.images}, D) and squared distances "
-                f"(B, {self.layout.pairs}), got {tuple(descriptors.shape)} and {tuple(squared_distances.shape)}"
+                f"(B, {self.positives}), got {tuple(descriptors.shape)} and {tuple(squared_distances.shape)}"
             )
 
 

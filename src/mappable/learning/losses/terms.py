@@ -16,12 +16,6 @@ class TupleDistances:
     positive: Tensor  # (B, positives): s⁺, anchor to each positive
     negative: Tensor  # (B, negatives): s⁻, anchor to each negative
     other: Tensor  # (B, negatives): s°, each negative to the other negative; (B, 0) for a layout without it
-    among: Tensor | None = None  # (B, remaining pairs): positives to each other, if the layout has all pairs
-
-    @property
-    def near(self) -> Tensor:
-        """(B, pairs): the distances that the geometric term compares with distances in the world."""
-        return self.positive if self.among is None else torch.cat([self.positive, self.among], dim=1)
 
     @property
     def best(self) -> Tensor:
@@ -37,15 +31,7 @@ def tuple_distances(descriptors: Tensor, layout: Layout) -> TupleDistances:
         squared_distance(anchor, positives),
         squared_distance(anchor, negatives),
         squared_distance(negatives, other) if layout.other else negatives.new_empty(len(negatives), 0),
-        _among(positives) if layout.all_pairs else None,
     )
-
-
-def _among(descriptors: Tensor) -> Tensor:
-    """Squared distances (B, n (n - 1) / 2) of all pairs of the n descriptors (B, n, D) in each tuple."""
-    count = descriptors.shape[1]
-    first, second = torch.triu_indices(count, count, 1, device=descriptors.device)
-    return squared_distance(descriptors[:, first], descriptors[:, second])
 
 
 def squared_distance(first: Tensor, second: Tensor) -> Tensor:
