@@ -1,7 +1,7 @@
 """Takes the pictures of the web page in the documentation, in Chromium, of the map of `make demo`.
 
     make demo
-    python studies/pictures/screens.py demo docs
+    PYTHONPATH=tests python studies/pictures/screens.py demo docs
 
 It writes viewer.png, the picture of the README; report.png, the beginning of the report; and a sheet per view,
 viewer-VIEW.webp: three widths, light and dark.
