@@ -357,7 +357,7 @@ def _study(work: Path, name: str, home: str, device: str, models: Sequence[Plann
     )
     out = work / name / home
     command = "studies/home_and_away/home_and_away.py"
-    return Study(setup, images, out, protocols_named(PROTOCOLS), device, lean=True, command=command, away=others)
+    return Study(setup, images, out, protocols_named(PROTOCOLS), device, command=command, away=others)
 
 
 def _halves(places: Places) -> Places:

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from PIL import Image
 
 from mappable.arrays import Floats, Ints
-from mappable.evaluation.film import record
 from mappable.maps.localizer import Estimate, Localizer
 from mappable.maps.opened import open_map
 from mappable.places.files import load_places
@@ -111,9 +109,13 @@ def draw(
         state.set_color(GREEN if one.trusted else "#8a5a00")
         detail.set_text(said(one, step, places.positions[rows[step], :2]))
 
-    moving: list[Artist] = [shown, cloud, truth, path, ellipse, pose, state, detail]
-    figure.canvas.draw()
-    return record(figure, moving, go_to, len(rows))
+    canvas: Any = figure.canvas
+    frames = []
+    for step in range(len(rows)):
+        go_to(step)
+        canvas.draw()
+        frames.append(Image.fromarray(np.array(canvas.buffer_rgba())[:, :, :3]))
+    return frames
 
 
 def round_of(one: Estimate) -> Floats:

@@ -1,44 +1,19 @@
-"""Varied and chosen settings: the planned models, and that no test image is used."""
+"""Settings of the planned models, and how settings are chosen without test images."""
 
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from mappable.errors import BadInputError
-from mappable.evaluation import reproduce
-from mappable.evaluation.reproduce import PlannedModel, Study, plan, vary
-from mappable.evaluation.result import Result
-from mappable.evaluation.rows import ROWS, rows_named, variation_of
+from mappable.evaluation.reproduce import plan
+from mappable.evaluation.rows import ROWS
 from mappable.evaluation.sets import SETS, find_set
 from mappable.learning.settings import load_settings
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 from mappable_worlds.presets import find_preset
 from nordland import NORDLAND
-
-
-def test_a_row_is_followed_by_its_variations() -> None:
-    rows = vary(rows_named(["triplet", "triplet+huber-ours"]), ["gamma=0.1, 2", "light=0.3"])
-    assert [row.name for row in rows[3 + 1 :]] == [
-        "triplet+huber-ours",
-        "triplet+huber-ours, geometric_weight=0.1",
-        "triplet+huber-ours, geometric_weight=2",
-        "triplet+huber-ours, light=0.3",
-    ]
-    assert variation_of(rows[-1].name) == ("triplet+huber-ours", {"light": "0.3"})
-    models = plan(NORDLAND, rows, [0])
-    assert [model.settings.geometric_weight for model in models[-4:]] == [5, 0.1, 2, 5]
-    assert models[-1].settings.light == 0.3
-    assert len({model.folder for model in models}) == len(models)
-
-
-@pytest.mark.parametrize("text", ["margin", "margin=", "margin=,", ""])
-def test_a_variation_without_values_raises(text: str) -> None:
-    with pytest.raises(BadInputError, match="KEY=VALUE,VALUE"):
-        vary([ROWS["triplet"]], [text])
 
 
 def test_the_papers_rows_use_the_papers_settings_unless_the_user_changes_them() -> None:
@@ -100,19 +75,3 @@ def test_choosing_without_spare_images_raises(film: Places) -> None:
     assert SETS["oxford"].choosing is None
     with pytest.raises(BadInputError, match=r"oxford.*test"):
         SETS["oxford"].setup(film, load_settings("oxford"), choose=True)
-
-
-def test_no_model_starts_that_might_end_too_late(monkeypatch: pytest.MonkeyPatch, film: Places, tmp_path: Path) -> None:
-    clock = [0.0]
-    monkeypatch.setattr(reproduce, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    setup = NORDLAND.setup(film, load_settings(None, NORDLAND.settings))
-    seconds = iter([10.0, 30.0, 5.0, 5.0])
-
-    class Slow(Study):
-        def _run(self, model: PlannedModel) -> Result:
-            clock[0] += next(seconds)
-            return model  # type: ignore[return-value]
-
-    models = plan(NORDLAND, rows_named(["table1"]), [0])
-    study = Slow(setup, None, tmp_path, [])  # type: ignore[arg-type]
-    assert len(list(study.run(models, seconds=75))) == 4

@@ -1,6 +1,5 @@
 """The report as Markdown: tables, and names whose special characters are escaped."""
 
-from mappable.evaluation.claims import Claim
 from mappable.evaluation.markdown import markdown_of, table_markdown
 from mappable.evaluation.protocol import Section
 from mappable.evaluation.summary import MeanStd
@@ -26,16 +25,14 @@ def test_a_table() -> None:
 
 
 def test_a_page() -> None:
-    claim = Claim("i", "All is well.", "holds", ("Seen *twice*.",), compared=True)
     empty = table("none", Column("Model", ["a"]), Column("Found", [1.0]), caption="A caption")
-    section = Section("one", "A <title>", ["First."], [empty], ("shown", "missing"), [claim], ["Last."], ["make it"])
+    section = Section("one", "A <title>", ["First."], [empty], ("shown", "missing"), ["Last."], ["make it"])
     page = markdown_of("street", ["So it is.", ""], [section], {"shown": ("figures/shown.png", "What is shown")})
     assert page.split("\n\n") == [
         "# street",
         "So it is.",
         r"## A \<title\>",
         "First.",
-        "- **(i) All is well.** Holds.\n    - Seen \\*twice\\*.",
         "**A caption**",
         "| Model | Found |\n| :-- | --: |\n| a | 1.0 |",
         "![What is shown](figures/shown.png)",

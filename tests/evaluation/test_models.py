@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mappable.evaluation import paper
-from mappable.evaluation.models import before_and_after, best_of, few_of, models_of
+from mappable.evaluation.models import best_of, few_of, models_of
 from mappable.evaluation.protocol import NothingToDrawError, View
 from mappable.evaluation.protocols.curves import Curves
 from mappable.evaluation.result import Accuracy, Result
@@ -70,9 +70,6 @@ def test_the_models_of_the_papers_figures_are_also_shown(made: Make) -> None:
 def test_the_best_model_is_trained_and_combines_losses_if_possible(made: Make) -> None:
     models = models_of(made(**{"off-the-shelf": 99.0, "triplet": 90.0, "triplet+huber": 80.0, "mine": 95.0}), Accuracy)
     assert best_of(models).row == "triplet+huber"
-    assert [one.row for one in before_and_after(models)] == ["off-the-shelf", "triplet+huber"]
-    assert [one.row for one in before_and_after(models[:1])] == ["off-the-shelf"]
-    assert [one.row for one in before_and_after(models[1:2] + models[3:])] == ["mine"]
 
 
 def test_nothing_to_draw(results: list[Result], setup: Setup) -> None:

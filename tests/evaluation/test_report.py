@@ -29,7 +29,7 @@ from mappable.evaluation.protocols.qualitative import Example, Examples
 from mappable.evaluation.protocols.timing import StepTime, Timing
 from mappable.evaluation.report import draw_all, drawings, embedded, failures_of, write_report
 from mappable.evaluation.result import Accuracy, Result, empty_result
-from mappable.evaluation.rows import OURS, ROWS, TABLE_1
+from mappable.evaluation.rows import OURS, ROWS
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.evaluation.summary import difference, summarize
 from mappable.evaluation.tables import Column, table
@@ -89,9 +89,7 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
             recall={"1": near, "5": near + 1, "10": near + 2, "20": near + 3},
         ),
         "curves": Curves(rows, landmarks, np.array([0.0, 25.0]), np.array([0.0, far]), np.array([0.0, 100.0]), {}),
-        "proportionality": Proportionality(
-            {ODD: pairs, "test-sun": pairs}, nothing, nothing[0], nothing[0], nowhere, nothing.astype(np.float32)
-        ),
+        "proportionality": Proportionality({ODD: pairs, "test-sun": pairs}, nothing, nothing[0], nothing[0]),
         "distance-matrices": Matrices(
             "train", ODD, landmarks, rows, *np.zeros((2, 1, 1), dtype=np.float32), pearson=r, spearman=r + 0.01
         ),
@@ -229,9 +227,7 @@ def results(setup: Setup) -> list[Result]:
 def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A small image per name; one has an SVG beside it."""
     folder = tmp_path_factory.mktemp("figures")
-    made = {
-        name: folder / f"{name}.{'gif' if 'animation' in name else 'png'}" for name in [one.name for one in drawings()]
-    }
+    made = {one.name: folder / f"{one.name}.png" for one in drawings()}
     for file in made.values():
         Image.new("RGB", (90, 40), "teal").save(file)
     (folder / "curves.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40"/>')
@@ -293,7 +289,7 @@ def test_a_browser_shows_it_on_a_phone_without_errors_or_requests(page: Path, tm
     copy.write_text(allowed.replace("</body>", f"{PROBE}</body>"), "utf-8")
     shown, said = dump(copy, tmp_path / "home", 390)
     found = json.loads(re.search(r'<pre id="probe">(.*?)</pre>', shown)[1])  # type: ignore[index]
-    assert len(found["images"]) == len(drawings()) - 1  # no setting was varied
+    assert len(found["images"]) == len(drawings())
     assert all(width > 0 for width in found["images"])
     assert found["loaded"] == []
     assert found["scripts"] == 1  # only the probe, because names of users stay text
@@ -357,7 +353,7 @@ def test_the_data_are_what_the_page_shows_in_full_precision(page: Path, results:
     data, shown = data_of(page), tables_of(page)
     assert [one["name"] for one in data["sections"]] == [
         *("table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "generalization"),
-        *("localization", "map-recovery", "qualitative", "timing", "animations", "settings", "run", "skipped"),
+        *("localization", "map-recovery", "qualitative", "timing", "settings", "run"),
     ]
     tables = {name: one for section in data["sections"] for name, one in section["tables"].items()}
     assert tables.keys() == shown.keys()
@@ -368,20 +364,6 @@ def test_the_data_are_what_the_page_shows_in_full_precision(page: Path, results:
     first = [one.get(Sweep) for one in results if one.row == "off-the-shelf"]
     mean = np.mean([one.positive[0] for one in first if one])
     assert sweep["rows"][0][1]["mean"] == pytest.approx(mean)
-    left = section(data, "skipped")["tables"]["skipped"]["rows"]
-    assert left[0][:2] == ["the paper's claims", left[0][1]]
-    assert "--rows table1" in left[0][1]
-
-
-def test_claims_are_judged_if_their_models_are_trained(setup: Setup, results: list[Result], tmp_path: Path) -> None:
-    like = {row.name: results[-1] if row.combined else results[0] for row in TABLE_1}
-    every = [replace(one, row=name, title=ROWS[name].title, seed=0) for name, one in like.items()]
-    data = data_of(write_report(every, setup, {}, tmp_path, command="mappable x"))
-    claims = section(data, "claims")["claims"]
-    assert [claim["number"] for claim in claims] == ["i", "ii", "iii", "iv", "v"]
-    assert claims[0]["verdict"] == "holds"
-    assert [claim["verdict"] for claim in claims[3:]] == ["not decidable"] * 2
-    assert "The paper&#39;s claims" in (tmp_path / "report.html").read_text()
 
 
 def test_the_best_row_is_highlighted(page: Path) -> None:
@@ -512,7 +494,6 @@ def test_a_small_svg_is_embedded_and_a_large_one_is_not(
 ) -> None:
     assert embedded(figures["curves"]).startswith("data:image/svg+xml;base64,")
     assert embedded(figures["table1"]).startswith("data:image/png;base64,")
-    assert embedded(figures["localization-animation"]).startswith("data:image/gif;base64,")
     monkeypatch.setattr(report, "EMBEDDED_SVG_BYTES", 10)
     assert embedded(figures["curves"]).startswith("data:image/png;base64,")
 
@@ -560,11 +541,11 @@ def test_a_failed_section_is_named_and_the_others_are_written(
     unwritable = table("bad", Column("Model", ["one"]), Column("%", [1.0, 2.0]))
     bad = Section("timing", "Timing", [], [unwritable])
     monkeypatch.setitem(PROTOCOLS, "timing", replace(PROTOCOLS["timing"], sections=lambda *_: [bad]))
-    monkeypatch.setattr(report, "claims", broken)
+    monkeypatch.setattr(report, "conduct", broken)
     monkeypatch.setattr(report, "headline_of", broken)
     page = write_report(results, setup, figures, tmp_path, command="x", failed={"figure curves": "no colors"})
     data = data_of(page)
-    lost = {"curves", "timing", "claims"}
+    lost = {"curves", "timing", "run"}
     assert [one["name"] for one in data["sections"]] == [*(name for name in whole if name not in lost), "failed"]
     told = {row[0]: row[1] for row in section(data, "failed")["tables"]["failed"]["rows"]}
     assert set(told) == {"figure curves", "headline", *(f"section {name}" for name in lost)}
@@ -579,13 +560,12 @@ def test_a_failed_section_is_named_and_the_others_are_written(
 def test_a_failed_figure_is_named_and_the_others_are_written(
     setup: Setup, results: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    film = [Image.new("RGB", (8, 8)), Image.new("RGB", (8, 8), "teal")]
-    drawn = {"good": lambda _: film, "bad": broken, "none": nothing_to_draw}
-    made = [Drawing(name, "", draw, moving=True) for name, draw in drawn.items()]
+    drawn = {"good": lambda _: None, "bad": broken, "none": nothing_to_draw}
+    made = [Drawing(name, "", draw) for name, draw in drawn.items()]  # type: ignore[arg-type]
+    monkeypatch.setattr(report, "save", lambda figure, folder, name: [folder / f"{name}.png"])
     monkeypatch.setattr(report, "drawings", lambda: made)
     found, failed = draw_all(results, setup, lambda rows: np.zeros((len(rows), 8, 8, 3), np.uint8), tmp_path)
-    assert found == {"good": tmp_path / "good.gif"}
-    assert found["good"].is_file()
+    assert found == {"good": tmp_path / "good.png"}
     assert list(failed) == ["figure bad"]
     assert "KeyError" in failed["figure bad"]
 

@@ -8,6 +8,9 @@ REMOVED = {
     "recover file --certificate": "certificates of optimality left; the report still states the expected error",
     "recover images --certificate": "certificates of optimality left; the report still states the expected error",
     "serve --study": "open report.html in the folder of the study; --images STUDY/places shows its pictures on the map",
+    "reproduce --lean": "delete OUT/descriptors when the study is finished",
+    "reproduce --minutes": "stop the command at any time; the same command continues from there",
+    "reproduce --vary": "run it once per value with --set, each into its own OUT, and compare the results",
     "selfcheck": "`make test` in a source checkout compares the code with slow references",
 }
 

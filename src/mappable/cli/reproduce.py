@@ -1,6 +1,5 @@
 """`mappable reproduce SET [OUT]`: reproduce the paper's tables and figures, from training to the report."""
 
-import math
 import shlex
 import sys
 from dataclasses import replace
@@ -50,14 +49,6 @@ def reproduce(
         list[str] | None,
         typer.Option("--set", help="Change a setting for all rows; may be repeated.", metavar="KEY=VALUE"),
     ] = None,
-    variations: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--vary",
-            help="Also train each row with other values of one setting; may be repeated.",
-            metavar="KEY=VALUE,VALUE",
-        ),
-    ] = None,
     as_printed: Annotated[
         bool,
         typer.Option(
@@ -77,14 +68,6 @@ def reproduce(
         bool,
         typer.Option("--choose", help="For choosing settings: test on images reserved for this, not on test images."),
     ] = False,
-    minutes: Annotated[
-        float,
-        typer.Option(
-            help="Start no model that would probably finish later than this; the same command continues later.",
-            metavar="MINUTES",
-            min=0.0,
-        ),
-    ] = math.inf,
     every: Annotated[
         int,
         typer.Option(
@@ -105,9 +88,6 @@ def reproduce(
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Do not train; write the report on the finished models.")
     ] = False,
-    lean: Annotated[
-        bool, typer.Option("--lean", help="Delete the descriptors of each model after scoring, because they are large.")
-    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace models in OUT that were trained with other settings or images.")
     ] = False,
@@ -126,7 +106,7 @@ def reproduce(
     """
     from mappable.evaluation.as_printed import check_weights, printed_settings
     from mappable.evaluation.report import failures_of
-    from mappable.evaluation.reproduce import known_results, load_study, plan, vary
+    from mappable.evaluation.reproduce import load_study, plan
     from mappable.evaluation.result import Accuracy
     from mappable.evaluation.rows import rows_named
     from mappable.evaluation.sets import find_set
@@ -139,10 +119,10 @@ def reproduce(
         raise BadInputError(f"{name} has no preset; add --settings FILE, such as studies/{name}/{name}.yaml")
     changes = values or []
     if as_printed:
-        changes = [*printed_settings(name, cluster_images, [*changes, *(variations or ())]), *changes]
+        changes = [*printed_settings(name, cluster_images, changes), *changes]
     elif cluster_images is not None:
         raise BadInputError("--cluster-images needs --as-printed; without it, give --set init_source=PLACES")
-    models = plan(named, vary(rows_named(_names(rows)), variations or ()), _numbers(seeds), changes)
+    models = plan(named, rows_named(_names(rows)), _numbers(seeds), changes)
     if as_printed and models and not report_only:
         check_weights(models[0].settings)
     command = shlex.join(["mappable", *(word for word in sys.argv[1:] if word != "--report-only")])
@@ -156,14 +136,13 @@ def reproduce(
         choose=choose,
         device=device,
         overwrite=overwrite,
-        lean=lean,
         as_printed=as_printed,
         command=command,
         away=[*named.away, *(away or ())],
     )
     if not report_only:
         try:
-            for number, result in enumerate(study.run(models, 60 * minutes), 1):
+            for number, result in enumerate(study.run(models), 1):
                 found = ""
                 if accuracy := result.get(Accuracy):
                     found = f": {accuracy.positive[0]:.1f} % within {result.positive_radius:g} {result.unit}"
@@ -171,15 +150,13 @@ def reproduce(
         except TrainingStopped as stopped:
             typer.echo(f"{stopped}; the same command continues from there", err=True)
             raise typer.Exit(130) from None
-    if report_only:
-        results = known_results(study, models)
-        page: Path | None = study.report(results)
-    else:
-        results, page = study.report_on(models)
+    results, page = study.report_on(models)
+    if report_only and not results:
+        raise BadInputError(f"{home}: no results to report yet for the given models, settings and images")
     if len(results) < len(models):
-        others = "another process is working on the rest, or " if not report_only and minutes == math.inf else ""
-        finished = f"{len(results)} of {len(models)} models are finished"
-        typer.echo(f"{finished}; {others}the same command continues from there", err=True)
+        finished = f"{len(results)} of {len(models)} models are finished with these settings and images"
+        others = "run again without --report-only" if report_only else "another process is working on the rest"
+        typer.echo(f"{finished}; {others}", err=True)
     if page is not None or as_json:
         print_accuracy(results, page, as_json)
     if page is not None:

@@ -1,4 +1,4 @@
-"""Score a model on all protocols and keep results that are still valid; evaluate a map."""
+"""Score a model on protocols; evaluate a map."""
 
 import hashlib
 import json
@@ -31,37 +31,36 @@ from mappable.places.table import Places
 from mappable.progress import progress_bar
 
 
-def still_known(scoring: Scoring, result: Result) -> dict[str, str]:
-    """The keys of the protocols whose results in `result` are still valid."""
-    return {
-        name: key
+def with_valid_parts(scoring: Scoring, result: Result) -> Result:
+    """`result` with only those protocol results whose inputs are still the same."""
+    valid = {
+        name
         for name, key in result.keys.items()
         if name in PROTOCOLS and PROTOCOLS[name].key(scoring) == key and name in (*result.scored, *result.skipped)
     }
+    scored = {name: one for name, one in result.scored.items() if name in valid}
+    skipped = {name: why for name, why in result.skipped.items() if name in valid}
+    return replace(result, scored=scored, skipped=skipped, keys={name: result.keys[name] for name in valid}, failed={})
 
 
 def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol[Any]]) -> Result:
-    """`result` with the results of the protocols added; results that are still valid are kept.
+    """`result` with the results of the protocols added.
 
     A protocol that raises is recorded in `failed`, and the others still run.
     """
-    still = still_known(scoring, result)
-    scored = {name: one for name, one in result.scored.items() if name in still}
-    skipped = {name: why for name, why in result.skipped.items() if name in still}
-    keys, failed = dict(still), dict[str, str]()
+    scored, skipped, keys, failed = dict(result.scored), dict(result.skipped), dict(result.keys), dict[str, str]()
     with progress_bar(f"scoring {result.title}", len(protocols)) as advance:
         for protocol in protocols:
             advance(0, protocol.name)
-            if protocol.name not in still:
+            try:
+                key = protocol.key(scoring)
                 try:
-                    key = protocol.key(scoring)
-                    try:
-                        scored[protocol.name] = protocol.score(scoring)
-                    except NotApplicableError as error:
-                        skipped[protocol.name] = str(error)
-                    keys[protocol.name] = key
-                except Exception as error:  # any error: the training and the other protocols must not be lost
-                    failed[protocol.name] = reason_of(error)
+                    scored[protocol.name] = protocol.score(scoring)
+                except NotApplicableError as error:
+                    skipped[protocol.name] = str(error)
+                keys[protocol.name] = key
+            except Exception as error:  # any error: the training and the other protocols must not be lost
+                failed[protocol.name] = reason_of(error)
             advance(1)
     return replace(result, scored=scored, skipped=skipped, failed=failed, keys=keys)
 

@@ -1,9 +1,8 @@
 """Write the report as Markdown."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from mappable.evaluation.claims import Claim
 from mappable.evaluation.protocol import Section
 from mappable.evaluation.tables import Table
 
@@ -13,12 +12,11 @@ def markdown_of(
 ) -> str:
     """A page: title, `beginning` paragraphs, then sections. `figures` maps a name to an address and a caption.
 
-    A section shows its sentences, claims, tables, figures, then its notes (methods and caveats) and commands.
+    A section shows its sentences, tables, figures, then its notes (methods and caveats) and commands.
     """
     parts = [f"# {_plain(title)}", *map(_plain, beginning)]
     for section in sections:
         parts += [f"## {_plain(section.title)}", *map(_plain, section.sentences)]
-        parts += _claims(section.claims)
         for table in section.tables:
             parts += [f"**{_plain(table.caption)}**"] * bool(table.caption) + [table_markdown(table)]
         parts += [f"![{_plain(figures[name][1])}]({figures[name][0]})" for name in section.figures if name in figures]
@@ -36,12 +34,6 @@ def table_markdown(table: Table) -> str:
         [f"{marks[kind]}{_cell(text)}{marks[kind]}" if text else "" for text in texts] for kind, texts in table.rows
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in [[_cell(title) for title in titles], rules, *rows])
-
-
-def _claims(claims: Sequence[Claim]) -> Iterator[str]:
-    for claim in claims:
-        evidence = "".join(f"\n    - {_plain(sentence)}" for sentence in claim.evidence)
-        yield f"- **({claim.number}) {_plain(claim.text)}** {claim.verdict.capitalize()}.{evidence}"
 
 
 def _plain(text: str) -> str:

@@ -109,12 +109,6 @@ def best_of(models: Sequence[Model]) -> Model:
     return _by_accuracy(combined or trained or models)[0]
 
 
-def before_and_after(models: Sequence[Model]) -> list[Model]:
-    """Off-the-shelf and the best model, or only one of them if the other is missing or the same."""
-    shelf = [one for one in models if one.row == OFF_THE_SHELF]
-    return [*shelf, *(one for one in [best_of(models)] if one not in shelf)]
-
-
 def few_of(models: Sequence[Model], also: Sequence[str] = ()) -> list[Model]:
     """Off-the-shelf, the best model, and its visual loss alone; the next best models replace missing ones.
 
@@ -124,7 +118,8 @@ def few_of(models: Sequence[Model], also: Sequence[str] = ()) -> list[Model]:
     ranked, best = _by_accuracy(models), best_of(models)
     visual = [one for one in ranked if one.row in ROWS and ROWS[one.row].visual and not one.combined]
     own = [known[ROWS[best.row].pure]] if best.combined and ROWS[best.row].pure in known else []
-    wanted = [*before_and_after(models), *(own or visual[:1]), *ranked]
+    shelf = [one for one in models if one.row == OFF_THE_SHELF]
+    wanted = [*shelf, best, *(own or visual[:1]), *ranked]
     rows = list(dict.fromkeys(one.row for one in wanted))[:MOST_SHOWN]
     return [one for one in models if one.row in (*rows, *also)]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
-from mappable.evaluation.claims import Claim
 from mappable.evaluation.models import Model, models_of
 from mappable.evaluation.result import Result
 from mappable.evaluation.scoring import Scoring
@@ -19,7 +18,6 @@ from mappable.evaluation.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from PIL import Image
 
 BOUND = "Upper bound"
 Images = Callable[[Ints], Pixels]  # rows of the table to images (n, height, width, 3)
@@ -43,7 +41,6 @@ class Section:
     sentences: Sequence[str]
     tables: Sequence[Table] = ()
     figures: Sequence[str] = ()
-    claims: Sequence[Claim] = ()
     notes: Sequence[str] = ()
     commands: Sequence[str] = ()
     leads: bool = False
@@ -100,15 +97,11 @@ class View:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with a name and a caption. `draw` returns a figure, or the frames of an animation if `moving`.
-
-    `draw` raises NothingToDrawError if no result has the data that the figure shows.
-    """
+    """A figure with a name and a caption. `draw` raises NothingToDrawError if no result has its data."""
 
     name: str
     caption: str
-    draw: "Callable[[View], Figure | list[Image.Image]]"
-    moving: bool = False
+    draw: "Callable[[View], Figure]"
 
 
 @dataclass(frozen=True)
@@ -129,13 +122,12 @@ class Protocol(Generic[R]):
     depends: Callable[[Scoring], str] = lambda scoring: ""
     version: int = 1
     of_a_map: bool = False  # `mappable evaluate` runs it by default
-    former_name: str = ""  # in stored results of earlier versions, and still accepted
 
     def key(self, scoring: Scoring) -> str:
         """16 hex digits that change with everything that the result depends on."""
         described = scoring.descriptors
         facts = [
-            self.former_name or self.name,  # so that stored results stay valid
+            self.name,
             self.version,
             scoring.setup.fingerprint,
             described.encoder,

@@ -1,7 +1,7 @@
 """Convert dataclasses to JSON and back, with arrays stored separately; types come from field annotations."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -40,10 +40,7 @@ def from_json(kind: Any, value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
             raise TypeError(f"{value[ARRAY]} has type {found.dtype}")
         return found
     if isinstance(kind, type) and is_dataclass(kind):
-        # A result of an earlier version may lack a field that has a default.
-        return kind(
-            **{name: from_json(one, value[name], arrays) for name, one, need in _fields(kind) if need or name in value}
-        )
+        return kind(**{name: from_json(one, value[name], arrays) for name, one in _fields(kind)})
     if kind is Any:
         return value
     if origin is dict:
@@ -58,7 +55,7 @@ def from_json(kind: Any, value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
 
 
 @cache
-def _fields(kind: type) -> tuple[tuple[str, Any, bool], ...]:
-    """Name and type of each field, and whether it has no default."""
+def _fields(kind: type) -> tuple[tuple[str, Any], ...]:
+    """Name and type of each field."""
     hints = get_type_hints(kind)
-    return tuple((one.name, hints[one.name], one.default is MISSING) for one in fields(kind))
+    return tuple((one.name, hints[one.name]) for one in fields(kind))

@@ -17,7 +17,6 @@ from mappable.errors import BadInputError
 from mappable.evaluation import paper
 from mappable.evaluation.as_printed import start_of
 from mappable.evaluation.failures import reason_of
-from mappable.evaluation.film import write_gif
 from mappable.evaluation.markdown import markdown_of
 from mappable.evaluation.models import own_map
 from mappable.evaluation.protocol import BOUND, Drawing, Images, NothingToDrawError, Protocol, Section, View, counted
@@ -26,7 +25,7 @@ from mappable.evaluation.protocols.localization.compute import Localization
 from mappable.evaluation.protocols.localization.ways import NEAREST, WayCounts, best_way, count_ways
 from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import OFF_THE_SHELF
-from mappable.evaluation.sections import claims, conduct, failed_parts, failures, settings, skipped
+from mappable.evaluation.sections import conduct, failed_parts, failures, settings, skipped
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.style import save
 from mappable.evaluation.summary import Difference, difference
@@ -39,9 +38,7 @@ from mappable.progress import track
 PAGE, DATA, TEXT, TEMPLATE = "report.html", "report.json", "report.md", "report.html.jinja"
 FORMAT = Format("mappable report", 2, "write it again", sealed_since=2)
 EMBEDDED_SVG_BYTES = 300_000  # the page embeds a larger figure as PNG
-TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".gif": "image/gif"}
-
-CLAIMS_AFTER = "curves"  # the protocol whose section the claims follow
+TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
 @dataclass(frozen=True)
@@ -65,19 +62,14 @@ def drawings() -> list[Drawing]:
 def draw_all(
     results: Sequence[Result], setup: Setup, images: Images, folder: Path
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Write NAME.png and NAME.svg, or NAME.gif, for every figure that has results; return the PNG or GIF by name.
+    """Write NAME.png and NAME.svg for every figure that has results; return the PNG by name.
 
     A figure that fails is left out. The second dictionary holds the reasons.
     """
     view, files, failed = View(results, setup, images), dict[str, Path](), dict[str, str]()
     for one in track(drawings(), "Drawing", len(drawings())):
         try:
-            drawn = one.draw(view)
-            if isinstance(drawn, list):
-                write_gif(folder / f"{one.name}.gif", drawn)
-                files[one.name] = folder / f"{one.name}.gif"
-            else:
-                files[one.name] = save(drawn, folder, one.name)[0]
+            files[one.name] = save(one.draw(view), folder, one.name)[0]
         except NothingToDrawError:
             continue
         except Exception as error:
@@ -97,7 +89,7 @@ def write_report(
 ) -> Path:
     """Write `report.html`, `report.json` and `report.md` into a folder; return the path of the page.
 
-    All `results` are of one set. `figures` holds a PNG or GIF by name; an SVG may lie beside a PNG. Figures with
+    All `results` are of one set. `figures` holds a PNG by name; an SVG may lie beside it. Figures with
     unknown names are left out. `command` repeats the whole study. `as_printed` says that the models start as the
     paper's do. The report names each part that `failed` before, and each section that fails now, with the reason;
     `failures_of` reads them back.
@@ -135,15 +127,10 @@ def sections_of(view: View, figures: Mapping[str, Path], command: str, failed: d
 
     A section that fails is left out. Its reason goes to `failed`.
     """
-    moving = [one.name for one in drawings() if one.moving]
-    animations = Section("animations", "Animations", ["Two sequences, image by image."], figures=moving)
-    makers: dict[str, Callable[[], Sequence[Section]]] = {}
-    for protocol in PROTOCOLS.values():
-        makers[protocol.name] = partial(_sections_of_protocol, protocol, view)
-        if protocol.name == CLAIMS_AFTER:
-            makers["claims"] = partial(claims, view)
+    makers: dict[str, Callable[[], Sequence[Section]]] = {
+        protocol.name: partial(_sections_of_protocol, protocol, view) for protocol in PROTOCOLS.values()
+    }
     makers |= {
-        "animations": lambda: [animations],
         "settings": lambda: [settings(view)],
         "run": lambda: [conduct(view, command)],
         "skipped": lambda: [skipped(view)],
@@ -155,7 +142,7 @@ def sections_of(view: View, figures: Mapping[str, Path], command: str, failed: d
             found += [_shown(one, figures) for one in make()]
         except Exception as error:
             failed[f"section {name}"] = reason_of(error)
-    shown = [one for one in found if one.tables or one.figures or one.claims or one.commands]
+    shown = [one for one in found if one.tables or one.figures or one.commands]
     return sorted(shown, key=lambda one: not one.leads)
 
 
@@ -250,7 +237,7 @@ def embedded(figure: Path) -> str:
     """A figure as a `data:` address: the SVG beside it if that is small, else the figure itself."""
     drawn = figure.with_suffix(".svg")
     try:
-        if figure.suffix == ".png" and drawn.is_file() and drawn.stat().st_size < EMBEDDED_SVG_BYTES:
+        if drawn.is_file() and drawn.stat().st_size < EMBEDDED_SVG_BYTES:
             figure = drawn
         content = base64.b64encode(figure.read_bytes()).decode()
     except OSError as error:
@@ -288,6 +275,5 @@ def _section_data(section: Section) -> dict[str, Any]:
         "title": section.title,
         "sentences": [*section.sentences, *section.notes],
         "tables": {each.name: each.to_json() for each in section.tables},
-        "claims": [asdict(claim) for claim in section.claims],
         "commands": list(section.commands),
     }

@@ -15,7 +15,6 @@ from mappable.evaluation.setup import Setup
 from mappable.features.about import version_of_mappable
 from mappable.files import write_atomically, writing
 from mappable.formats import Format
-from mappable.learning.settings import with_current_names
 
 RESULT, ARRAYS, NEXT_ARRAYS = "result.json", "arrays.safetensors", "arrays-next.safetensors"
 FORMAT = Format(
@@ -23,7 +22,6 @@ FORMAT = Format(
     4,
     "evaluate again",
     sealed_since=4,
-    earliest=3,
     limit=2**30,
     if_missing="give a folder that `mappable evaluate` wrote",
 )
@@ -133,22 +131,18 @@ class Result:
     @classmethod
     def load(cls, path: Path) -> "Result":
         """Read the result in a folder, or of its file `result.json`; raises for a result of an older version."""
-        from mappable.evaluation.protocols import PROTOCOLS, current_name  # protocols import this module
+        from mappable.evaluation.protocols import PROTOCOLS  # protocols import this module
 
         folder = path.parent if path.name == RESULT else path
         with FORMAT.reading(folder / RESULT):
             facts = FORMAT.read(folder / RESULT)
             packed = _packed(folder, facts["arrays"])
             arrays, queries, kinds = load(packed), facts["queries"], get_type_hints(cls)
-            facts = {"failed": {}, "map": {}} | facts  # earlier versions lack these
             mappings = {name: from_json(dict[str, Any], facts[name], arrays) for name in MAPPINGS}
-            for by_protocol in ("skipped", "failed", "keys"):
-                mappings[by_protocol] = {current_name(name): one for name, one in mappings[by_protocol].items()}
-            protocols = {current_name(name): one for name, one in facts["protocols"].items()}
-            protocols = {name: one for name, one in protocols.items() if name in PROTOCOLS}
+            protocols = {name: one for name, one in facts["protocols"].items() if name in PROTOCOLS}
             return cls(
                 **{name: from_json(kinds[name], facts[name], arrays) for name in FACTS},
-                **mappings | {"settings": with_current_names(mappings["settings"])},
+                **mappings,
                 ids=np.array(queries["id"], dtype=object),
                 conditions=np.array(queries["condition"], dtype=object),
                 blocks=np.array(queries["block"], dtype=np.int64),

@@ -49,12 +49,6 @@ class Row:
         """True for a row with the settings of our own presets."""
         return OURS in self.name
 
-    def varied(self, setting: str, value: str) -> "Row":
-        """The same row with one setting changed."""
-        return Row(
-            f"{self.name}, {setting}={value}", f"{self.title}, {setting} {value}", {**self.settings, setting: value}
-        )
-
     @property
     def pure(self) -> str:
         """For a combination, the name of the row with only its visual loss; else ""."""
@@ -87,16 +81,6 @@ OUR_ROWS: tuple[Row, ...] = tuple(
     _ours(row.loss, row.title) for row in TABLE_1 if row.combined or row.loss == "triplet"
 )  # other settings are the preset's; the triplet alone shows the gain of the geometric loss
 ROWS: Mapping[str, Row] = {row.name: row for row in (*TABLE_1, *OUR_ROWS)}
-
-
-def variation_of(name: str) -> tuple[str, dict[str, str]]:
-    """The base row of a varied row, and its changed settings.
-
-    >>> variation_of("triplet+huber-ours, margin=0.3")
-    ('triplet+huber-ours', {'margin': '0.3'})
-    """
-    row, *changes = name.split(", ")
-    return row, dict(change.split("=", 1) for change in changes if "=" in change)
 
 
 def rows_named(names: Sequence[str]) -> list[Row]:

@@ -1,12 +1,11 @@
-"""Report sections about all models: the paper's claims, settings, how it was run, what was skipped, what failed."""
+"""Report sections about all models: settings, how it was run, what was skipped, what failed."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from mappable.evaluation.claims import Claim, judge
 from mappable.evaluation.models import Model
 from mappable.evaluation.protocol import Section, View
 from mappable.evaluation.rows import OFF_THE_SHELF
@@ -14,22 +13,6 @@ from mappable.evaluation.tables import Column, table
 from mappable.learning.settings import with_defaults
 
 GEOMETRIC_SETTINGS = ("geometric_weight", "feature_scale_squared", "huber_delta")  # a visual loss does not use them
-
-
-def judged(view: View) -> Sequence[Claim]:
-    """All claims, or none if no claim has all the models that it compares."""
-    found = judge(view.results)
-    return found if any(claim.compared for claim in found) else ()
-
-
-def claims(view: View) -> list[Section]:
-    """The section of claims, if the models allow to judge at least one."""
-    sentences = [
-        "The claims that the paper makes in words, judged with the models above. A model is better than another if the "
-        "95 % interval of their difference excludes 0. Differences are paired by query and by seed. Models with our "
-        "own γ and F² count for the last claim only."
-    ]
-    return [Section("claims", "The paper's claims", sentences, claims=found)] if (found := judged(view)) else []
 
 
 def settings(view: View) -> Section:
@@ -80,9 +63,6 @@ def skipped(view: View) -> Section:
         for result in model.results:
             for protocol, reason in result.skipped.items():
                 reasons.setdefault((protocol, reason), []).append(model.title)
-    if not judged(view):
-        why = "some of the paper's models that the claims compare are not trained; --rows table1 trains them"
-        reasons["the paper's claims", why] = [model.title for model in view.models()]
     titles = len(view.models())
     left = table(
         "skipped",

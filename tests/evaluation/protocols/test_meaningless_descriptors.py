@@ -12,10 +12,9 @@ import torch
 
 from mappable.arrays import Ints, Pixels
 from mappable.evaluation.evaluate import score_all
-from mappable.evaluation.protocols import PROTOCOLS, proportionality
+from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.protocols.map_recovery import compute as map_recovery
 from mappable.evaluation.protocols.map_recovery.compute import MapRecovery
-from mappable.evaluation.protocols.table1 import drive
 from mappable.evaluation.report import draw_all, failures_of, write_report
 from mappable.evaluation.result import empty_result
 from mappable.evaluation.scoring import Descriptors, Scoring
@@ -26,13 +25,11 @@ pytestmark = pytest.mark.medium
 
 @pytest.fixture(scope="module", autouse=True)
 def _few() -> Iterator[None]:
-    """Recover maps once, from 24 images, with few sweeps; animations have 4 frames."""
+    """Recover maps once, from 24 images, with few sweeps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(recover_anchored.__kwdefaults__, "sweeps", 10)
         for name, value in {"IMAGES": 24, "REPETITIONS": 1}.items():
             patch.setattr(map_recovery, name, value)
-        for animated in (drive, proportionality):
-            patch.setattr(animated, "FRAMES", 4)
         yield
 
 

@@ -28,20 +28,13 @@ def _load(module: str) -> Protocol[Any]:
 
 
 PROTOCOLS = {one.name: one for one in map(_load, MODULES)}
-FORMER_NAMES = {one.former_name: one.name for one in PROTOCOLS.values() if one.former_name}
 MAP_PROTOCOLS = [name for name, one in PROTOCOLS.items() if one.of_a_map]  # run by `mappable evaluate`
-
-
-def current_name(name: str) -> str:
-    """The name of a protocol, also for a name that it had in an earlier version."""
-    return FORMER_NAMES.get(name, name)
 
 
 def protocols_named(names: Sequence[str] | None) -> list[Protocol[Any]]:
     """The protocols with these names, in the order of the report; all of them if None."""
     if names is not None and not names:
         raise BadInputError(f"no protocol given, expected one or more of {', '.join(PROTOCOLS)}")
-    names = None if names is None else [current_name(name) for name in names]
     for name in names or ():
         if name not in PROTOCOLS:
             raise BadInputError(f"unknown protocol {name!r}, expected one of {', '.join(PROTOCOLS)}")

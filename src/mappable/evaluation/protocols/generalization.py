@@ -140,4 +140,4 @@ def _kind(row: str) -> str:
     return f"{kind} (ours)" if row.endswith(OURS) else kind
 
 
-PROTOCOL = Protocol(NAME, Generalization, rows, score, sections, former_name="generalisation")  # codespell:ignore
+PROTOCOL = Protocol(NAME, Generalization, rows, score, sections)

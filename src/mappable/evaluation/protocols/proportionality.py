@@ -2,32 +2,27 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mappable.arrays import Floats, Floats32, Ints, evenly
+from mappable.arrays import Floats, Ints, evenly
 from mappable.evaluation import paper
-from mappable.evaluation.film import FRAMES, record
 from mappable.evaluation.metrics import MOST_RADII, Correlation, correlations, reach_of_metres
-from mappable.evaluation.models import Model, before_and_after, few_of, of_seed, own_map
+from mappable.evaluation.models import Model, few_of, of_seed, own_map
 from mappable.evaluation.protocol import Drawing, Protocol, Section, View
 from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
-from mappable.evaluation.style import COARSE, WIDTH, as_map, dots, grid_of, new_figure, number, panels_of, tidy
+from mappable.evaluation.style import WIDTH, grid_of, new_figure, number, panels_of
 from mappable.evaluation.tables import Column, Table, table
-from mappable.plotting import BLACK, EMPTY, SHADES, VERMILION, plain
+from mappable.plotting import BLACK, SHADES, VERMILION, plain
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from PIL import Image
 
 BINS = 80  # per axis of the histogram
 MOST_IMAGES = 2500  # per sequence; a longer sequence is subsampled evenly
 PANELS_PER_LINE = 3
-MATRIX_IMAGES = 200  # at most, whose matrix of feature distances is kept
 FEWEST_PAIRS = 20  # in a bin of geometric distance whose median is drawn
 
 
@@ -45,14 +40,12 @@ class SequencePairs:
 
 @dataclass(frozen=True)
 class Proportionality:
-    """Correlations by sequence; for the first sequence, a histogram of all pairs and a matrix of some images."""
+    """Correlations by sequence; for the first sequence, a histogram of all pairs."""
 
     sequences: dict[str, SequencePairs]
     counts: Floats  # pairs (distance, feature)
     distance_edges: Floats
     feature_edges: Floats
-    shown: Ints  # rows of the table
-    matrix: Floats32  # feature distances (shown, shown)
 
     @property
     def first(self) -> tuple[str, SequencePairs]:
@@ -66,12 +59,12 @@ def rows(setup: Setup) -> Ints:
 
 
 def score(scoring: Scoring) -> Proportionality:
-    """Correlations of plain (not squared) distances per sequence; for the first also the data of the figures."""
+    """Correlations of plain (not squared) distances per sequence; for the first also the histogram."""
     setup = scoring.setup
     if not setup.proportional:
         raise NotApplicableError("the set names no sequence for this protocol")
     found: dict[str, SequencePairs] = {}
-    drawn: tuple[Any, ...] = ()
+    density: tuple[Floats, Floats, Floats] | None = None
     for name in setup.proportional:
         images = _images(setup, name)
         first, second = np.triu_indices(len(images), 1)
@@ -83,12 +76,10 @@ def score(scoring: Scoring) -> Proportionality:
         agree = correlations(*pairs, setup.positive_radius, setup.negative_radius)
         reach = reach_of_metres(feature, metres, setup.positive_radius)
         found[name] = SequencePairs(str(setup.places.condition[images[0]]), images, len(first), *agree, reach)
-        if not drawn:
-            some = evenly(len(images), MATRIX_IMAGES, nearest=True)
-            drawn = *_density(*pairs), images[some], feature[np.ix_(some, some)]
-    if not found:
+        density = density or _density(*pairs)
+    if density is None:
         raise NotApplicableError("no sequence has three images or more")
-    return Proportionality(found, *drawn)
+    return Proportionality(found, *density)
 
 
 def _images(setup: Setup, sequence: str) -> Ints:
@@ -211,67 +202,9 @@ def _medians(found: Proportionality) -> tuple[Floats, Floats]:
     return metres, np.where(total >= FEWEST_PAIRS, half, np.nan)
 
 
-def animate(view: View) -> "list[Image.Image]":
-    """For one image of a sequence after the other, show the feature distance to all others, on a map and in a plot.
-
-    Off-the-shelf and the best model are side by side. The map and the plot below it use the same colors.
-    """
-    models = before_and_after(view.drawn(Proportionality))
-    found = [model.first(Proportionality) for model in models]
-    at = view.setup.places.positions[found[0].shown]
-    metres: Floats = np.linalg.norm(at[:, None] - at, axis=2)
-    figure = new_figure(5.8, COARSE)
-    moving: list[Artist] = []
-    updates: list[Callable[[int], None]] = []
-    for column, (model, one) in enumerate(zip(models, found, strict=True)):
-        above, below = (figure.add_subplot(2, len(models), column + 1 + len(models) * line) for line in (0, 1))
-        artists, update = _distances(above, below, one.matrix.astype(np.float64), at[:, :2], metres)
-        moving += artists
-        updates.append(update)
-        as_map(above, view.unit)
-        tidy(below)
-        below.set(xlabel=f"geometric distance [{view.unit}]", ylabel="feature distance")
-        above.set_title(f"{plain(model.title)}: r = {number(one.first[1].pearson.plain)}", fontsize=11)
-    title = f"{plain(found[0].first[0])}: feature distance from one image (star) to all others"
-    figure.suptitle(title, fontsize=11)
-    steps = evenly(len(at), FRAMES, nearest=True)
-
-    def go_to(step: int) -> None:
-        for update in updates:
-            update(int(steps[step]))
-
-    return record(figure, moving, go_to, len(steps))
-
-
-def _distances(
-    above: "Axes", below: "Axes", feature: Floats, at: Floats, metres: Floats
-) -> "tuple[list[Artist], Callable[[int], None]]":
-    """The map and the plot of one model: the artists that move, and a function that updates them to an image."""
-    pairs = np.triu_indices(len(feature), 1)
-    below.plot(metres[pairs], feature[pairs], ",", color=EMPTY, rasterized=True)
-    low, high = np.quantile(feature[pairs], [0.01, 0.99])
-    style: dict[str, Any] = {"cmap": SHADES, "vmin": low, "vmax": high, "linewidths": 0}
-    images = dots(above, at, c=feature[0], s=30, **style)
-    points = below.scatter(metres[0], feature[0], c=feature[0], s=20, **style)
-    star = dots(above, at[:1], marker="*", s=260, color=VERMILION, edgecolors="white", zorder=4)
-    below.set(xlim=(0, float(metres.max())), ylim=(0, 1.05 * float(feature.max()) or 1.0))
-
-    def update(image: int) -> None:
-        images.set_array(feature[image])
-        points.set_array(feature[image])
-        points.set_offsets(np.column_stack([metres[image], feature[image]]))
-        star.set_offsets(at[image : image + 1])
-
-    return [images, points, star], update
-
-
 CAPTION = (
     "Feature distance against geometric distance, for all pairs of a sequence; brighter means more pairs. "
     "The paper's figure 1 shows lazy quadruplet, and lazy quadruplet + dist."
 )
-MOVING = "Feature distance against geometric distance, while the reference image moves along a sequence."
-DRAWINGS = (
-    Drawing("proportionality", CAPTION, draw),
-    Drawing("proportionality-animation", MOVING, animate, moving=True),
-)
+DRAWINGS = (Drawing("proportionality", CAPTION, draw),)
 PROTOCOL = Protocol("proportionality", Proportionality, rows, score, sections, DRAWINGS, of_a_map=True, version=2)

@@ -6,8 +6,6 @@ from mappable.evaluation.metrics import percent_within, recall_at
 from mappable.evaluation.models import Model
 from mappable.evaluation.protocol import Drawing, Protocol, Section, View
 from mappable.evaluation.protocols.table1.accuracy import accuracy_section, draw_accuracy, draw_landmarks
-from mappable.evaluation.protocols.table1.drive import animate_drive
-from mappable.evaluation.protocols.table1.variations import draw_variations, variations_section
 from mappable.evaluation.result import Accuracy
 from mappable.evaluation.scoring import LANDMARK_SEEDS, Scoring, retrieval
 
@@ -44,8 +42,8 @@ def score(scoring: Scoring) -> Accuracy:
 
 
 def sections(view: View, models: list[Model]) -> list[Section]:
-    """Accuracy, and the gain of changed settings if there are any."""
-    return [accuracy_section(view, models), *variations_section(view, models)]
+    """One section of tables and figures."""
+    return [accuracy_section(view, models)]
 
 
 DRAWINGS = (
@@ -54,17 +52,6 @@ DRAWINGS = (
         "Queries found within the positive radius (dark) and within the negative radius (light).",
         draw_accuracy,
     ),
-    Drawing(
-        "variations",
-        "Queries found with other values of one setting; filled marks show the row's own value.",
-        draw_variations,
-    ),
     Drawing("landmarks", "The landmarks of the map, with all references and queries.", draw_landmarks),
-    Drawing(
-        "localization-animation",
-        "A drive, image by image: the true position, and the position that each model finds.",
-        animate_drive,
-        moving=True,
-    ),
 )
 PROTOCOL = Protocol("table1", Accuracy, retrieval, score, sections, DRAWINGS, of_a_map=True)
