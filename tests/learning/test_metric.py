@@ -1,0 +1,67 @@
+"""Metres from descriptors: the closed form, and what it does on a made-up route."""
+
+import numpy as np
+import pytest
+
+from mappable.arrays import Floats, Floats32
+from mappable.errors import BadInputError
+from mappable.learning.metric import RIDGE, Metric
+
+
+def _route(images: int = 120, dimensions: int = 64, noise: float = 0.3, seed: int = 0) -> tuple[Floats32, Floats]:
+    """Descriptors that change slowly along a straight route with an image every 2 m, and with passing traffic."""
+    random = np.random.default_rng(seed)
+    positions = np.column_stack([2.0 * np.arange(images), np.zeros(images)])
+    smooth = np.exp(-((positions[:, None, 0] - positions[None, :, 0]) ** 2) / 200)
+    fixed = np.random.default_rng(99)
+    texture, traffic = fixed.normal(size=(images, dimensions)), fixed.normal(size=(6, dimensions))
+    descriptors = smooth @ texture + noise * random.normal(size=texture.shape)
+    descriptors += 3 * random.normal(size=(images, 6)) @ traffic
+    descriptors /= np.linalg.norm(descriptors, axis=1, keepdims=True)
+    return descriptors.astype(np.float32), positions
+
+
+def test_products_of_features_are_those_of_kernel_ridge_regression() -> None:
+    descriptors, positions = _route(images=40)
+    queries, _ = _route(images=40, seed=1)
+    metric = Metric.fit(descriptors, positions, reach=20.0)
+    kernel = np.array([[np.exp(-np.linalg.norm(a - b) / 20.0) for a in positions] for b in positions])
+    inverse = np.linalg.inv(descriptors.astype(float) @ descriptors.T + RIDGE * np.eye(40))
+    smoothed = queries.astype(float) @ descriptors.T @ inverse
+    products = smoothed @ kernel @ smoothed.T
+    lengths = np.sqrt(np.diag(products))
+    features = metric.features(queries)
+    np.testing.assert_allclose(features @ features.T, products / np.outer(lengths, lengths), atol=1e-4)
+
+
+def test_metres_follow_distances_on_another_day() -> None:
+    descriptors, positions = _route()
+    later, _ = _route(seed=1)
+    metric = Metric.fit(descriptors, positions, reach=20.0)
+    metres = metric.distances(metric.features(later), metric.features(descriptors))
+    apart = np.linalg.norm(positions[:, None] - positions[None], axis=2)
+    near = (apart > 0) & (apart <= 20.0)
+    plain = np.linalg.norm(later[:, None] - descriptors[None], axis=2)
+    assert np.corrcoef(metres[near], apart[near])[0, 1] > 0.9
+    assert np.corrcoef(metres[near], apart[near])[0, 1] > np.corrcoef(plain[near], apart[near])[0, 1] + 0.1
+
+
+def test_same_image_is_zero_metres_and_far_images_are_at_most_three_reaches() -> None:
+    descriptors, positions = _route()
+    metric = Metric.fit(descriptors, positions, reach=20.0)
+    metres = metric.distances(metric.features(descriptors), metric.features(descriptors))
+    assert np.diag(metres) == pytest.approx(np.zeros(120), abs=1e-3)
+    assert metres.max() == pytest.approx(60.0)
+
+
+def test_images_without_content_give_finite_metres() -> None:
+    descriptors, positions = _route()
+    metric = Metric.fit(descriptors, positions, reach=20.0)
+    blank = metric.features(np.zeros((1, 64), dtype=np.float32))
+    assert np.isfinite(metric.distances(blank, metric.features(descriptors))).all()
+
+
+def test_one_image_is_refused() -> None:
+    descriptors, positions = _route()
+    with pytest.raises(BadInputError):
+        Metric.fit(descriptors[:1], positions[:1], reach=20.0)
