@@ -1,10 +1,9 @@
 """The monitor counts the queries whose nearest landmark, by feature, is near in the world."""
 
 import numpy as np
-import pytest
 import torch
 
-from mappable.features.monitor import Monitor, nearest
+from mappable.features.monitor import Monitor
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -40,13 +39,3 @@ def test_few_landmarks_lie_as_far_apart_as_can_be() -> None:
 def test_a_landmark_of_another_frame_is_never_near() -> None:
     monitor = Monitor(places_at(0.0), places_at(0.0, frame="cellar"), landmarks=1, radius=5.0)
     assert monitor.accuracy(lambda rows: directions(0, 0)[rows]) == 0.0
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_nearest_has_the_smallest_feature_distance(seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    queries, landmarks = (
-        torch.nn.functional.normalize(torch.randn(count, 8, generator=generator), dim=1) for count in (20, 7)
-    )
-    expected = [int((landmarks - query).square().sum(1).argmin()) for query in queries]
-    assert nearest(queries, landmarks).tolist() == expected

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, Strings
+from mappable.features.centering import without_visit_means
 from mappable.places.sampling import farthest_points
 from mappable.places.table import Places
 
@@ -16,6 +17,7 @@ class Monitor:
 
     Landmarks are training places, chosen greedily far apart. The monitor only reports: training does not depend on it.
     It is the same for all runs on the same data. The rows of the queries follow those of the training places.
+    Descriptors are compared without the mean of their visit, as maps compare them.
     """
 
     def __init__(self, train: Places, queries: Places, *, landmarks: int, radius: float) -> None:
@@ -25,17 +27,13 @@ class Monitor:
         apart = np.linalg.norm(queries.positions[:, None] - chosen.positions[None], axis=-1)
         self.distances: Floats = np.where(queries.frame[:, None] == chosen.frame[None], apart, np.inf)
         self.radius = radius
+        self.visits: Strings = np.concatenate([chosen.sequence, queries.sequence])
 
     def accuracy(self, describe: Callable[[Ints], Tensor]) -> float:
         """Fraction of queries, from 0 to 1, whose nearest landmark by descriptor is within the radius."""
         with torch.no_grad():
-            found = nearest(describe(self.queries), describe(self.landmarks)).cpu().numpy()
+            described = torch.cat([describe(self.landmarks), describe(self.queries)]).cpu().numpy()
+        centered = without_visit_means(described, self.visits)
+        count = len(self.landmarks)
+        found = (centered[count:] @ centered[:count].T).argmax(axis=1)
         return float((self.distances[np.arange(len(found)), found] <= self.radius).mean())
-
-
-def nearest(queries: Tensor, landmarks: Tensor) -> Tensor:
-    """Row of the nearest of `landmarks` (m, D) for each query (n, D): the one with the largest product.
-
-    All descriptors must have length one.
-    """
-    return (queries @ landmarks.T).argmax(-1)

@@ -8,8 +8,9 @@ from shutil import copyfileobj
 
 import numpy as np
 
-from mappable.arrays import Floats32, Ints, evenly
+from mappable.arrays import Ints, evenly
 from mappable.errors import BadInputError
+from mappable.features.centering import without_visit_means
 from mappable.features.encoder import Encoder
 from mappable.features.files import ENCODER
 from mappable.files import write_atomically
@@ -66,9 +67,12 @@ def train_as_planned(
 
 
 def found(encoder: Encoder, places: Places, images: Images, asked: Ints, known: Ints, radius: float) -> float:
-    """The share of images `asked` whose nearest image of another visit, among `known`, is within the radius."""
+    """The share of images `asked` whose nearest image of another visit, among `known`, is within the radius.
+
+    Descriptors are compared without the mean of their visit, as maps compare them.
+    """
     rows = np.union1d(asked, known)
-    described: Floats32 = encoder.embed(images.take(rows))
+    described = without_visit_means(encoder.embed(images.take(rows)), places.sequence[rows])
     queries, others = np.searchsorted(rows, asked), np.searchsorted(rows, known)
     alike = described[queries] @ described[others].T
     alike[_own_visit(places, asked, known)] = -np.inf
