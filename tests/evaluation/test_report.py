@@ -392,15 +392,6 @@ def test_single_sections_have_their_numbers(page: Path) -> None:
     assert [row[0] for row in shown["examples"][1:]] == ["1/0.jpg", "1/5.jpg"]
 
 
-def test_sentences_say_what_was_counted_and_how_to_repeat_it(page: Path) -> None:
-    data = data_of(page)
-    told = " ".join(section(data, "table1")["sentences"])
-    assert "1 query has no landmark within 10 m. Such queries count as not found" in told
-    assert "0.441" in " ".join(section(data, "proportionality")["sentences"])
-    assert section(data, "run")["commands"] == ["mappable made <up> 'x'", "mappable x"]
-    assert "mappable made &lt;up&gt; &#39;x&#39;" in page.read_text("utf-8")
-
-
 # Other results
 
 
@@ -498,11 +489,6 @@ def test_a_small_svg_is_embedded_and_a_large_one_is_not(
     assert embedded(figures["curves"]).startswith("data:image/png;base64,")
 
 
-def test_names_that_are_not_unicode_are_written(setup: Setup, tmp_path: Path) -> None:
-    one = replace(made_up(setup, "triplet", 0), row="mine", title="m\udce4in")
-    assert "m?in" in write_report([one], setup, {}, tmp_path, command="").read_text("utf-8")
-
-
 # Errors
 
 
@@ -512,13 +498,6 @@ def test_a_report_of_nothing_or_of_another_set_raises(setup: Setup, results: lis
     other = replace(setup, name="elsewhere")
     with pytest.raises(BadInputError, match=r"elsewhere.*'Off-the-shelf'.*made-up"):
         write_report(results, other, {}, tmp_path, command="")
-
-
-def test_a_folder_that_cannot_be_written_raises(setup: Setup, results: list[Result], tmp_path: Path) -> None:
-    taken = tmp_path / "taken"
-    taken.touch()
-    with pytest.raises(BadInputError, match=r"taken/report.json.*(File exists|Not a directory)"):
-        write_report(results, setup, {}, taken, command="")
 
 
 def test_a_missing_figure_raises(setup: Setup, results: list[Result], tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Curves and bars have the numbers of the results."""
 
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -30,15 +29,6 @@ def drawn(axes: Axes) -> dict[str, list[float]]:
     return {str(line.get_label()).rsplit("  ", 1)[0]: list(line.get_ydata()) for line in axes.lines}
 
 
-def with_one_condition(results: list[Result]) -> list[Result]:
-    changed = []
-    for one in results:
-        (curves,) = found([one], Curves)
-        curves = replace(curves, by_condition={"sun": curves.by_condition["sun"]}, percent=np.full(50, np.nan))
-        changed.append(replace(one, scored=dict(one.scored) | {"curves": curves}))
-    return changed
-
-
 @pytest.mark.medium
 def test_tolerance(results: list[Result], setup: Setup) -> None:
     top, *below = draw_curves(View(results, setup)).axes
@@ -48,38 +38,23 @@ def test_tolerance(results: list[Result], setup: Setup) -> None:
     assert curves["Off-the-shelf"] == shelf.percent.tolist()
     np.testing.assert_allclose(curves["Triplet"], np.mean([first.percent, second.percent], axis=0))
     assert {line.get_xdata()[0] for line in top.lines if len(line.get_xdata()) == 2} == {10.0, 25.0}
-    assert [axes.get_title(loc="left") for axes in below] == ["night", "rain", "sun"]
     assert drawn(below[0])["Triplet + Huber"] == huber.by_condition["night"].tolist()
-    assert top.get_xlabel() == "tolerance [m]"
-    labels = [text.get_text() for text in top.figure.legends[0].get_texts()]
-    assert labels[1] == f"Off-the-shelf  {found(results, Accuracy)[0].positive[0]:.1f}"
-
-
-@pytest.mark.medium
-def test_one_condition_has_no_panel_of_its_own_and_gaps_are_no_error(results: list[Result], setup: Setup) -> None:
-    figure = draw_curves(View(with_one_condition(results[:1]), setup))
-    assert len(figure.axes) == 1
-    figure.canvas.draw()
 
 
 def test_number_of_landmarks(results: list[Result], setup: Setup) -> None:
     axes = draw_sweep(View(results, setup)).axes[0]
     assert drawn(axes)["Triplet + Huber"] == found(results, Sweep)[3].positive
     assert drawn(axes)["upper bound"] == found(results, Sweep)[3].bound_positive
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["10", "20", "40"]
-    assert axes.get_xscale() == "log"
 
 
 def test_one_bar_per_row_and_one_dot_per_seed(results: list[Result], setup: Setup) -> None:
     axes = draw_accuracy(View(results, setup)).axes[0]
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["Off-the-shelf", "Triplet", "Triplet + Huber"]
     table = found(results, Accuracy)
     seeds = [table[2].positive[0], table[1].positive[0]]
     widths = [bar.get_width() for bar in axes.patches]
     assert widths[1::2] == pytest.approx([table[0].positive[0], np.mean(seeds), table[3].positive[0]])
     assert widths[4] == table[3].negative[0]
     assert list(axes.lines[0].get_xdata()) == seeds
-    assert f"{np.mean(seeds):.1f}" in [text.get_text() for text in axes.texts]
 
 
 def test_rejection(results: list[Result], setup: Setup) -> None:
@@ -90,4 +65,3 @@ def test_rejection(results: list[Result], setup: Setup) -> None:
     reached = max(recall) >= RECALLS
     np.testing.assert_allclose(curve[reached], expected[reached])
     assert np.isnan(curve[~reached]).all()
-    assert "elsewhere" not in axes.get_title(loc="left")
