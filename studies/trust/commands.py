@@ -248,9 +248,9 @@ COMMANDS = {
         ),
         Command(
             "locate",
-            f"locate {{base}}/big-map {WEDNESDAY} --sequence --csv located.csv --tum located.txt --overwrite",
-            files("located.csv", "located.txt"),
-            ("located.csv", "located.txt"),
+            f"locate {{base}}/big-map {WEDNESDAY} --sequence --out located.csv --out located.tum --overwrite",
+            files("located.csv", "located.tum"),
+            ("located.csv", "located.tum"),
         ),
         one_file("map export", "map export {base}/big-map landmarks.h5", "landmarks.h5"),
         Command(

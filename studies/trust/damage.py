@@ -208,16 +208,6 @@ def _raw_image() -> Any:
     return (np.arange(48 * 64) * 37 % 256).astype(np.uint8).reshape(48, 64)
 
 
-def _recovered(base: Path, work: Path) -> str:
-    """What `locate --rerun --recovered` reads."""
-    from mappable.maps.run import read_shape
-    from mappable.places.files import load_places
-
-    places = load_places(base / "set")
-    found = read_shape(work, places[np.arange(60)], 2)
-    return sha(found.positions.tobytes() + found.parts.tobytes() + repr(found.placed).encode())
-
-
 SUBJECTS = {
     subject.name: subject
     for subject in (
@@ -253,8 +243,6 @@ SUBJECTS = {
         Subject("result.json", "result", "result.json", _result, "other-result/result.json"),
         Subject("arrays.safetensors", "result", "arrays.safetensors", _result, "other-result/arrays.safetensors"),
         Subject("report.json", "result", "report.json", _report, "other-result/report.json"),
-        Subject("summary.json", "recovered", "summary.json", _recovered),
-        Subject("positions.csv", "recovered", "positions.csv", _recovered),
         Subject("video.json", "film", "drive-frames/video.json", _video, "set/convert.json"),
         Subject("map: checksums", "map", "checksums-*", _map, "other-map/checksums-*"),
         Subject("map: undistortion", "raw-map", "undistortion-*", _undistorted),

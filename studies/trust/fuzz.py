@@ -398,13 +398,6 @@ def _descriptors_body(base: Path, folder: Path) -> Any:
     return parse_descriptors(file.read_bytes(), NPY if file.name == "npy" else JSON, 2)
 
 
-def _recovered(base: Path, folder: Path) -> Any:
-    from mappable.maps.run import read_shape
-    from mappable.places.files import load_places
-
-    return read_shape(folder, load_places(base / "set")[np.arange(60)], 2)
-
-
 def write_video(base: Path, folder: Path, telemetry: bool = False) -> Path:
     import av
 
@@ -599,8 +592,6 @@ TARGETS = {
         _own("map index", "indexed-map", "index-*", "maps.map:Map.open"),
         _own("result.json", "result", "result.json", "evaluation.result:Result.load"),
         _own("arrays.safetensors", "result", "arrays.safetensors", "evaluation.result:Result.load"),
-        Target("summary.json", _copied("recovered", "summary.json"), _recovered),
-        Target("positions.csv", _copied("recovered", "positions.csv"), _recovered),
         Target("multipart body", _text("body", FORM), _form),
         Target("descriptors body", _text("json", '{"descriptors": [[0.6, 0.8]], "images": ["a"]}'), _descriptors_body),
         Target("descriptors body .npy", _npy_body, _descriptors_body),

@@ -205,11 +205,11 @@ def test_ctrl_c_saves_the_state(backbones_folder: Path, wall_map: Path, drive: P
 def test_places_are_verified_and_recorded(
     mappable: Run, wall: Path, wall_map: Path, drive: Path, tmp_path: Path
 ) -> None:
-    found = lines(mappable("follow", wall_map, drive, "--json", "--verify", "--mcap", tmp_path / "run.mcap"))
+    found = lines(mappable("follow", wall_map, drive, "--json", "--verify", "--out", tmp_path / "run.mcap"))
     trusted = [one for one in found if one["trusted"]]
     assert len(trusted) > COUNT / 2
     assert np.median(errors(wall, trusted)) < 3
     assert (tmp_path / "run.mcap").read_bytes().startswith(b"\x89MCAP0")
-    result = mappable("follow", wall_map, drive, "--mcap", tmp_path / "run.bag")
+    result = mappable("follow", wall_map, drive, "--out", tmp_path / "run.bag")
     assert isinstance(result.exception, BadInputError)
     assert "run.bag" in str(result.exception)

@@ -172,7 +172,7 @@ def test_descriptors_that_do_not_fit_are_refused(mappable: Run, wall: Path, wall
     own = ("--fingerprint", Map.open(wall_map).encoder)
     succeeded(mappable(*some, wall, *own))
     refused(mappable(*some, wall / "fog", *own), "359 descriptors, expected one per place (119 places)")
-    refused(mappable(*some, *own, "--pairs", tmp_path / "pairs.txt"), "give IMAGES too")
+    refused(mappable(*some, *own, "--out", tmp_path / "some.pairs"), "needs image files")
     refused(mappable(*some, *own, "--encoder", wall_map), "exclude each other")
     refused(mappable("locate", wall_map, wall / "fog", *own), "--fingerprint needs --descriptors")
     np.save(tmp_path / "some.npy", numbers[:, :7])

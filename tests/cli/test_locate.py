@@ -78,7 +78,7 @@ def test_a_georeferenced_map_gives_latitude_and_longitude(
     assert build.exit_code == 0, build.output
     (tmp_path / "bad.jpg").write_text("no image")
     asked = ["locate", tmp_path / "map", tmp_path / "bad.jpg", wall / "fog/00020.png"]
-    entry = json.loads(mappable(*asked, "--json", "--csv", tmp_path / "out.csv").stdout)[1]
+    entry = json.loads(mappable(*asked, "--json", "--out", tmp_path / "out.csv").stdout)[1]
     latitude, longitude = frame.to_latlon(np.array([entry["coordinates"]]))
     assert (entry["latitude"], entry["longitude"]) == (latitude[0], longitude[0])
     row = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))[1]
@@ -149,13 +149,13 @@ def test_an_image_that_does_not_decode_does_not_stop_the_others(
     shutil.copy(wall / "fog/00020.png", tmp_path / "good.png")
     (tmp_path / "bad.jpg").write_text("no image")
     paths = [tmp_path / name for name in ("bad.jpg", "good.png", "gone.png")]
-    result = mappable("locate", wall_map, *paths, "--json", "--csv", tmp_path / "out.csv")
+    result = mappable("locate", wall_map, *paths, "--json", "--out", tmp_path / "out.csv")
     assert result.exit_code == 3
     bad, good, gone = json.loads(result.stdout)
     assert "not an image in a known format" in bad["error"]
     assert "no such file" in gone["error"]
     assert errors(wall, [good | {"image": "00020.png"}])[0] < 5
-    assert [line.partition(":")[0] for line in result.stderr.splitlines()] == ["error", "error"]
+    assert [line.partition(":")[0] for line in result.stderr.splitlines()[1:]] == ["error", "error"]
     assert f"{tmp_path}/bad.jpg: not an image" in result.stderr
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
     assert [bool(row["error"]) for row in rows] == [True, False, True]
@@ -170,13 +170,13 @@ def test_an_image_that_does_not_decode_does_not_stop_the_others(
 
 @pytest.mark.medium
 def test_trajectories_and_pairs_for_others(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
-    tum, pairs = tmp_path / "out/fog.txt", tmp_path / "out/pairs.txt"
+    tum, pairs = tmp_path / "out/fog.tum", tmp_path / "out/fog.pairs"
     places = load_places(wall).where(sequence="fog")
     save_places(places, tmp_path / "fog.parquet")
-    exported = [tmp_path / "out/fog.kapture", tmp_path / "out/colmap.txt"]
+    exported = [tmp_path / "out/fog.kapture", tmp_path / "out/fog.colmap"]
     result = mappable(
-        *("locate", wall_map, tmp_path / "fog.parquet", "--tum", tum, "--pairs", pairs, "--json"),
-        *(word for file in exported for word in ("--export", file)),
+        *("locate", wall_map, tmp_path / "fog.parquet", "--json"),
+        *(word for file in (tum, pairs, *exported) for word in ("--out", file)),
     )
     entries = json.loads(result.stdout)
     confident = [row for row, one in enumerate(entries) if one["confident"]]
@@ -193,10 +193,10 @@ def test_trajectories_and_pairs_for_others(mappable: Run, wall: Path, wall_map: 
     listed = [line.split() for line in pairs.read_text().splitlines()]
     assert len(listed) == 5 * 119
     assert listed[0] == ["fog/00020.png", entries[0]["candidates"][0]["landmark"]]
-    mappable("locate", wall_map, wall / "fog", "--tum", tum, "--overwrite")  # whose files know no time
+    mappable("locate", wall_map, wall / "fog", "--out", tum, "--overwrite")  # whose files know no time
     np.testing.assert_array_equal(np.loadtxt(tum)[:, 0] % 1, 0)
     Image.new("RGB", (64, 48), (9, 9, 9)).save(tmp_path / "dark.png")
-    none = mappable("locate", wall_map, tmp_path / "dark.png", "--tum", tum, "--overwrite")
+    none = mappable("locate", wall_map, tmp_path / "dark.png", "--out", tum, "--overwrite")
     assert f"0 of 1 positions written to {tum}" in none.stderr
     assert not tum.read_text().strip()
 
@@ -208,14 +208,12 @@ def test_files_that_cannot_be_written_are_refused_before_any_image_is_described(
     monkeypatch.chdir(tmp_path)
     shutil.copy(wall / "fog/00020.png", tmp_path / "a b.png")
     locate = ["locate", wall_map]
-    refused(mappable(*locate, "a b.png", "--pairs", "pairs.txt"), "a space")
-    same = mappable(*locate, wall / "fog", "--csv", "out.txt", "--tum", tmp_path / "out.txt")
-    refused(same, "--csv, --tum", "must name different files")
+    refused(mappable(*locate, wall / "fog", "--out", "a.csv", "--out", tmp_path / "a.csv"), "the same file twice")
     refused(
-        mappable(*locate, wall / "fog", wall / "rain", "--tum", "out.txt"), "2 sequences, such", "'fog'", "one drive"
+        mappable(*locate, wall / "fog", wall / "rain", "--out", "out.tum"), "2 sequences, such", "'fog'", "one drive"
     )
-    refused(mappable(*locate, wall / "fog", "--export", "out.gpx"), "out.gpx", ".geojson")
-    refused(mappable(*locate, "a b.png", "--export", "out.txt"), "out.txt", "a space")
+    refused(mappable(*locate, wall / "fog", "--out", "out.gpx"), "out.gpx", ".geojson")
+    refused(mappable(*locate, "a b.png", "--out", "out.colmap"), "out.colmap", "a space")
     assert [file.name for file in tmp_path.iterdir()] == ["a b.png"]
 
 
@@ -228,7 +226,7 @@ def test_what_cannot_be_located_is_refused_in_a_sentence(
     refused(mappable("locate", wall_map, tmp_path), "the folder has no images")
     refused(mappable("locate", wall, image), "no map here", "give a folder that `mappable map build` wrote")
     refused(mappable("locate", wall_map, image, "--coverage", 2), "coverage")
-    refused(mappable("locate", wall_map, image, "--csv", tmp_path), "cannot be written")
+    refused(mappable("locate", wall_map, image, "--out", tmp_path), "cannot be written")
     save_places(load_places(wall)[:0], tmp_path / "none.parquet")
     for command in (("locate", wall_map), ("densify", wall_map)):
         refused(mappable(*command, tmp_path / "none.parquet"), "none.parquet: the table has no images")
@@ -256,7 +254,7 @@ def test_a_map_without_calibration_names_the_nearest_landmark(
     entry = json.loads(mappable(*located, "--json").stdout)[0]
     assert entry["distance"] is None
     assert entry["reason"] == "the map has no calibration"
-    shown = mappable(*located, "--tum", tmp_path / "all.txt")
+    shown = mappable(*located, "--out", tmp_path / "all.tum")
     assert "the map has no calibration" in shown.stdout
     assert "119 of 119 positions" in shown.stderr
     refused(mappable(*located, "--sequence"), "no calibration")

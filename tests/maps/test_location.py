@@ -6,12 +6,14 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from mappable.exchange.poses import poses_of_locations
+from mappable.exchange.tables import write_csv
 from mappable.maps import location
-from mappable.maps.export import export_csv
 from mappable.maps.locate import Locator
-from mappable.maps.location import Location, NotLocated, table
+from mappable.maps.location import Location, NotLocated
 from mappable.service.answers import Positions, positions
 
 NAMES = [one.name for one in fields(Location)]
@@ -45,12 +47,13 @@ def test_as_many_candidates_are_named_as_asked_for(town: Any, found: Location) -
         assert (one.coordinates, one.reason, one.low) == (found.coordinates, found.reason, found.low)
 
 
-def test_every_output_has_every_field(found: Location, tmp_path: Path) -> None:
+def test_every_output_has_every_field(town: Any, found: Location, tmp_path: Path) -> None:
     entry = json.loads(json.dumps(asdict(found), allow_nan=False))
     assert list(entry) == NAMES
     answered = json.loads(positions([found, UNREAD]).model_dump_json())["positions"]
     assert answered == [entry, {"image": "b.jpg", "error": "b.jpg: not an image"}]
-    export_csv(tmp_path / "out.csv", [found, UNREAD], 2)
+    places = town.places(np.zeros((2, 2)), "images")
+    write_csv(tmp_path / "out.csv", poses_of_locations(town.map, places, [found, UNREAD]))
     row, other = csv.DictReader((tmp_path / "out.csv").read_text().splitlines())
     split = {"coordinates": {"x", "y"}, "covariance": {"covariance_xx", "covariance_xy", "covariance_yy"}}
     assert set(row) == set(NAMES) - set(split) | set.union(*split.values())
@@ -75,4 +78,3 @@ def test_a_field_that_is_added_appears_everywhere(found: Location, monkeypatch: 
     monkeypatch.setattr(location, "Location", longer)
     more = longer(**vars(found), floor=1.5)
     assert asdict(more)["floor"] == 1.5
-    assert [row["floor"] for row in table([more, UNREAD], 2)] == [1.5, ""]

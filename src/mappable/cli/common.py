@@ -79,6 +79,15 @@ AsSequence = Annotated[
         "--sequence", help="Treat the images of each folder, or of each sequence in a table, as one drive in order."
     ),
 ]
+Outputs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--out",
+        help="Also write the positions to this file, in the format of its suffix: .csv, .json, .tum (evo), .geojson, "
+        ".kml, .mcap (ROS), .rrd (rerun), .kapture (a folder), .colmap or .pairs (hloc). May be repeated.",
+        metavar="FILE",
+    ),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON; standard output contains nothing else.")
 ]
@@ -91,7 +100,7 @@ def print_json(result: Any) -> None:
     typer.echo(json.dumps(result, indent=2))
 
 
-def check_outputs(overwrite: bool, *files: Path | None) -> None:
+def check_new(overwrite: bool, *files: Path | None) -> None:
     """Raise, before the work starts, if a file exists or cannot be written; None stands for no file."""
     from mappable.files import check_writable
 

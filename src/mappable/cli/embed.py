@@ -15,7 +15,7 @@ from mappable.cli.common import (
     Overwrite,
     Table,
     TrustCode,
-    check_outputs,
+    check_new,
     print_json,
 )
 from mappable.errors import BadInputError
@@ -79,7 +79,7 @@ def embed(
     (check_hloc if file_format == "hloc" else check_folder)(out)
     if on and file_format == "hloc":
         raise BadInputError("--on writes Parquet shards, not hloc's file: give --on or --format hloc")
-    check_outputs(overwrite, *([out] if file_format == "hloc" else [out / DESCRIPTORS, out / ABOUT]))
+    check_new(overwrite, *([out] if file_format == "hloc" else [out / DESCRIPTORS, out / ABOUT]))
     places = load_places(table).decoded_as(decoding_of(source))
     if split is not None:
         listed = ", ".join(sorted(name or "none" for name in set(places.split)))

@@ -16,7 +16,7 @@ from mappable.cli.common import (
     MapFolder,
     Overwrite,
     TrustCode,
-    check_outputs,
+    check_new,
     encoder_or_descriptors,
     load_queries,
     report_failures,
@@ -91,7 +91,7 @@ def evaluate(
     from mappable.maps.map import Map
     from mappable.places.files import load_places
 
-    check_outputs(overwrite, out / RESULT, out / PAGE)
+    check_new(overwrite, out / RESULT, out / PAGE)
     opened = Map.open(folder)
     places = load_queries(queries)
     loaded = encoder_or_descriptors(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mappable.cli.common import AsJson, Overwrite, check_outputs, print_json
+from mappable.cli.common import AsJson, Overwrite, check_new, print_json
 from mappable.cli.output import print_used_images
 from mappable.errors import BadInputError
 
@@ -64,7 +64,7 @@ def export(
     from mappable.maps.encoders import find_encoder
 
     check_file(out)
-    check_outputs(overwrite, out)
+    check_new(overwrite, out)
     if int8 != (calibrate is not None):
         raise BadInputError("--int8 and --calibrate PLACES go together: give both, because images calibrate int8")
     source = given = _exportable(find_encoder(encoder_file))

@@ -14,8 +14,9 @@ from mappable.cli.common import (
     Device,
     EncoderFile,
     MapFolder,
+    Outputs,
     OverwriteFiles,
-    check_outputs,
+    check_new,
     report_failures,
 )
 from mappable.errors import BadInputError, MappableError
@@ -64,14 +65,7 @@ def follow(
         bool,
         typer.Option("--verify", help="Check the likeliest places of each image by local features; slower, surer."),
     ] = False,
-    rerun: Annotated[
-        Path | None,
-        typer.Option(help="Also write a recording (.rrd) for the viewer of rerun, at the end.", metavar="FILE"),
-    ] = None,
-    mcap: Annotated[
-        Path | None,
-        typer.Option(help="Also write a recording (.mcap) for Foxglove and ROS 2, at the end.", metavar="FILE"),
-    ] = None,
+    out: Outputs = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
     backend: BackendOption = None,
@@ -83,21 +77,18 @@ def follow(
     The time of an image is the number that is its file name, in seconds; otherwise, images are numbered. An image that
     cannot be used does not stop the others; the exit code is then 3.
     """
+    from mappable.exchange.poses import Poses, poses_of_estimates
+    from mappable.exchange.writers import check_outputs, files_of, write_poses
     from mappable.interruption import held_back
     from mappable.maps.feeds import feed
     from mappable.maps.localizer import Localizer
-    from mappable.maps.mcap import check_mcap, export_follow_mcap
     from mappable.maps.odometry import read_odometry
     from mappable.maps.opened import open_map
-    from mappable.maps.rerun_export import check_rerun
-    from mappable.maps.rerun_follow import export_follow
 
-    check_outputs(overwrite, rerun, mcap)
-    if rerun is not None:
-        check_rerun(rerun)
+    outputs = out or []
+    check_new(overwrite, *files_of(outputs))
     opened = open_map(folder, encoder=encoder, device=device, backend=backend)
-    if mcap is not None:
-        check_mcap(mcap, opened.map)
+    check_outputs(outputs, Poses(opened.map.frame, [], opened.map))
     localizer = Localizer(opened, verify=verify)
     track = None if odometry is None else read_odometry(odometry)
     if state is not None and state.exists():
@@ -105,6 +96,7 @@ def follow(
     resumed, skipped, trusted, images, saved = localizer.time, 0, 0, 0, time.monotonic()
     failures: list[str] = []
     recorded: list[Estimate] = []
+    recorded_images: list[str | Path] = []
     with held_back(say="stopping after this image") as stopped:
         for one in _noted(feed(source, wait, stopped), failures):
             if stopped():
@@ -125,20 +117,17 @@ def follow(
                 failures.append(str(error))
                 continue
             trusted += found.trusted
-            if rerun is not None or mcap is not None:
+            if outputs:
                 recorded.append(found)
+                recorded_images.append(one.name if not isinstance(one.image, Path) else one.image)
             typer.echo(_json(found, every_pose) if as_json else _line(found, every_pose))
             if state is not None and time.monotonic() - saved >= SAVE_SECONDS:
                 localizer.save(state)
                 saved = time.monotonic()
         if state is not None:
             localizer.save(state)
-        if rerun is not None:
-            export_follow(rerun, opened.map, recorded)
-            typer.echo(f"recording written to {rerun}", err=True)
-        if mcap is not None:
-            export_follow_mcap(mcap, opened.map, recorded)
-            typer.echo(f"recording written to {mcap}", err=True)
+        for sentence in write_poses(outputs, poses_of_estimates(opened.map, recorded, recorded_images)):
+            typer.echo(sentence, err=True)
     if skipped:
         typer.echo(f"note: skipped {skipped:,} images that are not later than the saved state", err=True)
     if not images and not skipped:

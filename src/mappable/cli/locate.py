@@ -18,21 +18,20 @@ from mappable.cli.common import (
     EncoderFile,
     Fingerprint,
     MapFolder,
+    Outputs,
     OverwriteFiles,
     TrustCode,
-    check_outputs,
+    check_new,
     encoder_or_descriptors,
     print_json,
     report_failures,
 )
 from mappable.cli.output import print_table
-from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.maps.location import Location, Outcome
     from mappable.maps.map import Map
-    from mappable.places.pixels import Images
     from mappable.places.table import Places
 
 REASONS_SHOWN = 3  # images per kind of reason, below the table
@@ -53,42 +52,7 @@ def locate(
         float | None,
         typer.Option(help="Share of intervals that contain the true distance, from 0 to 1 (default: the map's)."),
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="Also write the result as a CSV table.", metavar="FILE")] = None,
-    tum: Annotated[
-        Path | None,
-        typer.Option(help="Also write the confident positions of one drive as a TUM trajectory.", metavar="FILE"),
-    ] = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also write pairs of images and nearby landmarks for hloc. "
-            "Image paths are relative to the folder that contains all images.",
-            metavar="FILE",
-        ),
-    ] = None,
-    export: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Also write the positions for other programs, by the suffix: .geojson or .kml (with ellipses), .txt "
-            "(COLMAP), .kapture (a folder) or .mcap (ROS). Repeat for several files.",
-            metavar="FILE",
-        ),
-    ] = None,
-    rerun: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also write a recording (.rrd) for the viewer of rerun. "
-            "Positions in tables in the map's frame count as true positions.",
-            metavar="FILE",
-        ),
-    ] = None,
-    recovered: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --rerun: folder of `mappable recover images` for the same images; also show its path.",
-            metavar="FOLDER",
-        ),
-    ] = None,
+    out: Outputs = None,
     descriptors: DescriptorsFile = None,
     fingerprint: Fingerprint = None,
     encoder: EncoderFile = None,
@@ -103,9 +67,8 @@ def locate(
     A georeferenced map also gives latitude and longitude. If the map is not confident of a position, the output says
     why. An image that cannot be decoded does not stop the others; the exit code is then 3.
     """
-    from mappable.maps.exchange import check_export, exported_files
-    from mappable.maps.exchange import export as export_positions
-    from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum
+    from mappable.exchange.poses import Poses, known_positions, poses_of_locations
+    from mappable.exchange.writers import check_outputs, files_of, write_poses
     from mappable.maps.location import NotLocated
     from mappable.maps.map import Map
     from mappable.maps.opened import OpenMap
@@ -117,24 +80,11 @@ def locate(
         places = find_images(paths, landmarks.places.decoding)
     elif descriptors is None:
         raise typer.BadParameter("give image files or folders, or --descriptors FILE", param_hint="IMAGES")
-    elif pairs is not None or rerun is not None:
-        raise BadInputError("--pairs and --rerun need the images of the descriptors: give IMAGES too")
     else:
         places = _described_images(descriptors)
-    files = [file for file in (csv, tum, pairs, rerun) if file is not None]
-    files += [file for given in export or () for file in exported_files(given)]
-    check_outputs(overwrite, *files)
-    if len({file.resolve() for file in files}) < len(files):
-        raise BadInputError("--csv, --tum, --pairs, --export and --rerun must name different files")
-    for file in export or ():
-        check_export(file, landmarks, places)
-    if tum is not None:
-        check_drive(places)
-    if pairs is not None:
-        check_words(landmarks, places)
-    recording = None if rerun is None else _Recording(rerun, landmarks, paths, places, recovered)
-    if recovered is not None and rerun is None:
-        raise BadInputError("--recovered needs --rerun FILE, the recording that shows it: give both")
+    outputs = out or []
+    check_new(overwrite, *files_of(outputs))
+    check_outputs(outputs, Poses(landmarks.frame, [], landmarks, places if paths else None))
     loaded = encoder_or_descriptors(
         landmarks,
         places,
@@ -148,16 +98,9 @@ def locate(
     opened = OpenMap(landmarks, encoder=loaded)
     pixels = opened.packed(paths, places)
     found = opened.locate_places(places, pixels, sequence=sequence, coverage=coverage)
-    if csv is not None:
-        export_csv(csv, found, landmarks.dimensions)
-    if pairs is not None:
-        export_pairs(pairs, landmarks, places, found)
-    if tum is not None:
-        count = export_tum(tum, places, found)
-        typer.echo(f"{count:,} of {len(found):,} positions written to {tum}", err=True)
-    for file in export or ():
-        count = export_positions(file, landmarks, places, found)
-        typer.echo(f"{count:,} of {len(found):,} positions written to {file}", err=True)
+    truth = known_positions(landmarks, places, paths)
+    for sentence in write_poses(outputs, poses_of_locations(landmarks, places, found, pixels, truth)):
+        typer.echo(sentence, err=True)
     if as_json:
         print_json([asdict(one) for one in found])
     else:
@@ -165,8 +108,6 @@ def locate(
     if sequence:
         _note_images_located_alone(found)
     _note_unusual_images(landmarks, found)
-    if recording is not None:
-        recording.write(found, pixels)
     report_failures([one.error for one in found if isinstance(one, NotLocated)])
 
 
@@ -201,29 +142,6 @@ def _note_unusual_images(opened: "Map", found: "Sequence[Outcome]") -> None:
     doubt = "" if opened.calibration is None else opened.calibration.doubt(np.array(nearest))
     if doubt:
         typer.echo(f"note: {doubt}", err=True)
-
-
-class _Recording:
-    """A recording for rerun. Its inputs are read and checked before the images are described."""
-
-    def __init__(self, file: Path, opened: "Map", images: list[Path], places: "Places", recovered: Path | None) -> None:
-        from mappable.maps.rerun_export import check_rerun
-        from mappable.maps.run import known_positions, read_shape
-
-        check_rerun(file)
-        self.file, self.map, self.places = file, opened, places
-        self.truth = known_positions(opened, places, images)
-        self.shape = None if recovered is None else read_shape(recovered, places, opened.dimensions)
-
-    def write(self, found: "Sequence[Outcome]", pixels: "Images | None") -> None:
-        from mappable.maps.rerun_export import export_rerun
-        from mappable.maps.run import LocatedRun
-
-        bad = export_rerun(self.file, LocatedRun(self.map, self.places, found, self.truth, self.shape), pixels)
-        if bad:
-            which = f"the recording lacks {len(bad):,} landmark images that cannot be read"
-            typer.echo(f"warning: {which}; the first is {bad[0]}", err=True)
-        typer.echo(f"recording written to {self.file}", err=True)
 
 
 def print_locations(opened: "Map", found: "Sequence[Outcome]", true: "Floats | None" = None) -> None:

@@ -17,7 +17,7 @@ from mappable.cli.common import (
     Seed,
     Table,
     TrustCode,
-    check_outputs,
+    check_new,
     encoder_or_descriptors,
     load_some_places,
     packed_or_files,
@@ -169,12 +169,12 @@ def export(
     overwrite: Overwrite = False,
 ) -> None:
     """Write the landmarks' descriptors for hloc: one HDF5 group per image path, float32, unit length."""
+    from mappable.exchange.hloc import write_landmarks
     from mappable.features.export import check_hloc
-    from mappable.maps.export import export_landmarks
     from mappable.maps.map import Map
 
     check_hloc(out)
-    check_outputs(overwrite, out)
+    check_new(overwrite, out)
     opened = Map.verify(folder)
-    export_landmarks(out, opened)
+    write_landmarks(out, opened)
     typer.echo(f"{len(opened):,} descriptors of {opened.store.dimensions:,} numbers written to {out}")

@@ -16,7 +16,7 @@ from mappable.cli.common import (
     Seed,
     Table,
     TrustCode,
-    check_outputs,
+    check_new,
     load_some_places,
     packed_images,
     packed_or_files,
@@ -110,7 +110,7 @@ def build(
     from mappable.maps.folder import MAP, check_folder
 
     check_folder(out)
-    check_outputs(overwrite, out / MAP)
+    check_new(overwrite, out / MAP)
     if sum((landmarks is not None, spacing is not None, every)) > 1:
         raise BadInputError("--landmarks, --spacing and --all exclude each other: give one of them")
     options: Options = {

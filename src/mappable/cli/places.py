@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from mappable.arrays import Pixels
-from mappable.cli.common import AsJson, OverwriteFiles, Table, check_outputs, print_json
+from mappable.cli.common import AsJson, Outputs, OverwriteFiles, Table, check_new, print_json
 from mappable.cli.output import print_summary
 from mappable.errors import BadInputError
 from mappable.places.files import TABLE, load_places, save_places
@@ -43,14 +43,23 @@ def show(
             "(default: condition if there are any, else sequence)."
         ),
     ] = None,
+    out: Outputs = None,
     overwrite: OverwriteFiles = False,
     as_json: AsJson = False,
 ) -> None:
     """Show counts per sequence and condition, extent, spacing and warnings."""
+    from mappable.exchange.poses import poses_of_places
+    from mappable.exchange.writers import check_outputs, files_of, write_poses
     from mappable.places.summary import summarize
 
-    check_outputs(overwrite, picture)
+    outputs = out or []
+    check_new(overwrite, picture, *files_of(outputs))
     places = load_places(table)
+    if outputs:
+        positions = poses_of_places(places)
+        check_outputs(outputs, positions)
+        for sentence in write_poses(outputs, positions):
+            typer.echo(sentence, err=True)
     summary = summarize(places, table)
     if as_json:
         print_json(asdict(summary))

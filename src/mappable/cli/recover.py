@@ -18,7 +18,7 @@ from mappable.cli.common import (
     Overwrite,
     Seed,
     TrustCode,
-    check_outputs,
+    check_new,
     encoder_or_descriptors,
     packed_images,
     print_json,
@@ -226,7 +226,7 @@ def _recover(
     from mappable.recovery.files import POSITIONS
     from mappable.recovery.task import recover_to_folder
 
-    check_outputs(overwrite, out / POSITIONS)
+    check_new(overwrite, out / POSITIONS)
     report = recover_to_folder(task, measure, out, figure=figure)
     if as_json:
         print_json(asdict(report))
@@ -237,7 +237,7 @@ def _recover(
 
 
 def _from_images(path: Path, folder: Path, load: "Callable[[Map, Places], ImageEncoder]", ordered: bool) -> "Measured":
-    from mappable.maps.export import seconds_of
+    from mappable.exchange.poses import seconds_of
     from mappable.maps.map import Map
     from mappable.maps.queries import ranges_of_images
     from mappable.places.unposed import find_images

@@ -4,6 +4,14 @@ from collections.abc import Sequence
 
 # Words of the command line that no longer exist, and one sentence that says what to use instead.
 REMOVED = {
+    "locate --csv": "use --out FILE.csv",
+    "locate --tum": "use --out FILE.tum",
+    "locate --pairs": "use --out FILE.pairs",
+    "locate --export": "use --out FILE, whose suffix chooses the format (.colmap for COLMAP)",
+    "locate --rerun": "use --out FILE.rrd",
+    "locate --recovered": "`mappable recover` draws the recovered path with --figure",
+    "follow --rerun": "use --out FILE.rrd",
+    "follow --mcap": "use --out FILE.mcap",
     "map reliability": "the report of `mappable evaluate MAP QUERIES OUT` shows the intervals against the truth",
     "recover file --certificate": "certificates of optimality left; the report still states the expected error",
     "recover images --certificate": "certificates of optimality left; the report still states the expected error",
