@@ -197,7 +197,7 @@ def compare_steps(given: argparse.Namespace, device: torch.device, rate: float) 
 
 
 def run_schedule(name: str, given: argparse.Namespace, rate: float) -> None:
-    settings = load_settings(name, overrides=["monitor_queries=0", *weights(given)])
+    settings = load_settings(name, overrides=["landmarks=0", *weights(given)])
     places, images = make_places(COUNTS[name]), make_images(COUNTS[name], settings.size)
     whole, seconds, trained = train_timed(places, images, settings)
     steps = trained // (settings.anchors * settings.build_loss(1.0).layout.images)

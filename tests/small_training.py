@@ -38,10 +38,7 @@ TRAINING = {
     "clusters": 8,
     "size": "64x48",
     "init_images": 8,
-    "init_locations": 20,
     "landmarks": 60,
-    "monitor_queries": 4,
     "checkpoint_every": 1,
-    "checkpoint_seconds": 0,
     "precision": "float32",
 }

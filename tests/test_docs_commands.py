@@ -57,7 +57,7 @@ PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").gl
 # A network of two layers that takes one step.
 SMALL = [
     *("backbone=small", "weights=random", "clusters=8", "size=64x48", "epochs=none", "iterations=1", "init_images=8"),
-    *("positives=2", "negatives=2", "hard_negatives=1", "landmarks=20", "monitor_queries=4", "yaw_limit=none"),
+    *("positives=2", "negatives=2", "hard_negatives=1", "landmarks=20", "yaw_limit=none"),
     *("positive_radius=10", "negative_radius=25"),
 ]
 SET = [word for setting in SMALL for word in ("--set", setting)]

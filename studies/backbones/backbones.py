@@ -153,7 +153,7 @@ def on_gpu(given: argparse.Namespace, images: Any) -> list[Row]:
                 every = ANCHORS_A_PERIOD // anchors
                 chosen = ["weights=random", f"backbone={backbone}", f"clusters={clusters}", f"anchors={anchors}"]
                 chosen += [f"cache_every={every}", f"monitor_every={every}", f"iterations={PERIODS * every}"]
-                chosen += [f"cache_size={CACHE_SIZE}", f"size={SIZE[0]}x{SIZE[1]}", "monitor_queries=0"]
+                chosen += [f"cache_size={CACHE_SIZE}", f"size={SIZE[0]}x{SIZE[1]}", "landmarks=0"]
                 settings = load_settings("oxford", overrides=chosen)
                 note(one, {name: round(training.warm_speed(places, pictures, settings))})
     return list(rows.values())

@@ -41,7 +41,7 @@ TRAINED = 200  # images
 TRAINING = (
     *("weights=random", "anchors=4", "positives=2", "negatives=2", "hard_negatives=1", "iterations=40"),
     *("positive_radius=5", "negative_radius=12", "yaw_limit=none", "cache_every=20", "cache_size=100"),
-    *("monitor_queries=0", "feature_scale_squared=1", "init_images=20", "precision=float32"),
+    *("landmarks=0", "feature_scale_squared=1", "init_images=20", "precision=float32"),
 )
 
 

@@ -333,7 +333,7 @@ def _models(
             if "iterations" not in one.changes:
                 before.append(f"iterations={(iterations or STEPS) * one.longer}")
             own = [seed for seed in one.seeds if seed in seeds]
-            found += plan(named, [one.row(home)], own, [*before, "monitor_queries=0"])
+            found += plan(named, [one.row(home)], own, before)
     return found
 
 

@@ -108,7 +108,7 @@ def train_one(given: argparse.Namespace, home: str, kind: str) -> None:
     split = table.split.copy()
     split[np.setdiff1d(table.training(), table.training()[:: given.every])] = ""
     table = table.replace(split=split)
-    changes: dict[str, Any] = {"dimensions": NUMBERS, "monitor_queries": 0}
+    changes: dict[str, Any] = {"dimensions": NUMBERS, "landmarks": 0}
     changes |= {"size": "160x120"} if (given.work / f"{home}.npy").exists() else {}
     changes |= {"iterations": given.iterations} if given.iterations else {}
     named = find_set(home)

@@ -5,6 +5,7 @@
     python studies/metric/study.py run WORK choose OUT --workers 10 --minutes 8
     python studies/metric/study.py table OUT.jsonl
     python studies/metric/study.py keep test.json OUT.jsonl
+    python studies/metric/study.py rule choose.json
 
 Every set has two regions or splits: `choose` never sees images that `test` scores. Descriptors are compared with the
 mean of their visit removed, shrunk to the mean of the map by ten images, and also as they are ("raw").
@@ -199,7 +200,7 @@ BASE: dict[str, Any] = {
     "trainable": "last",
     "weights": "resnet50-keras",
     "size": "240x180",
-    "monitor_queries": 0,
+    "landmarks": 0,
 }
 CANDIDATES: dict[str, dict[str, Any]] = {
     "off-the-shelf": {"iterations": 0},
@@ -456,6 +457,19 @@ def table(given: argparse.Namespace) -> None:
                 print(f"{name[:14]:15s}{home:11s}{kind:12s}", *(f"{mean:14.3f}" for mean in means))
 
 
+def rule(given: argparse.Namespace) -> None:
+    """Decide `distillation`: 50 stays, unless 20 finds more on average at home and away."""
+    rows = json.loads(given.file.read_text("utf-8"))
+    means = {}
+    for name, distillation in (("default", 50), ("default, distillation 20", 20)):
+        models = [row for row in rows if row["candidate"] == name]
+        home = np.mean([row["descriptor"]["found"] for row in models])
+        away = np.mean([np.mean(list(row["found away"].values())) for row in models])
+        means[distillation] = (home + away) / 2
+        print(f"distillation {distillation}: {home:.1f} % at home, {away:.1f} % away, {len(models)} models")
+    print(f"the rule keeps distillation {20 if means[20] > means[50] else 50}")
+
+
 def keep(given: argparse.Namespace) -> None:
     """Write what the README quotes: found at home and away, and proportionality at home, per model."""
     kept = []
@@ -499,6 +513,9 @@ def main() -> None:
     sub = commands.add_parser("table")
     sub.add_argument("files", nargs="+")
     sub.set_defaults(do=table)
+    sub = commands.add_parser("rule")
+    sub.add_argument("file", type=Path)
+    sub.set_defaults(do=rule)
     sub = commands.add_parser("keep")
     sub.add_argument("out", type=Path)
     sub.add_argument("files", nargs="+")

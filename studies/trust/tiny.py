@@ -27,7 +27,7 @@ DRIVES = {
 STUDY = (
     *("backbone=small", "weights=random", "clusters=2", "size=64x48", "init_images=4", "epochs=null"),
     *("iterations=2", "positives=2", "negatives=2", "hard_negatives=1", "landmarks=8"),
-    *("checkpoint_every=1", "checkpoint_seconds=0"),
+    "checkpoint_every=1",
 )
 
 
@@ -51,9 +51,11 @@ WRITTEN = (
 
 
 def use_small_backbone(base: Path) -> None:
-    """Let this process find the backbone `small`."""
+    """Let this process find the backbone `small`, and write every checkpoint."""
     from mappable.features import backbones
+    from mappable.learning import trainer
 
+    trainer.SECONDS_BETWEEN_CHECKPOINTS = 0.0
     folder = str(base / "backbones")
     if folder not in backbones.__path__:
         backbones.__path__.append(folder)

@@ -41,7 +41,6 @@ SMALL = {
     "hard_negatives": 1,
     "iterations": 3,
     "init_images": 4,
-    "monitor_queries": 4,
 }
 
 

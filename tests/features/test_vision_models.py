@@ -119,7 +119,7 @@ def test_it_trains_as_a_whole_or_frozen_and_locates(trainable: str, pictures: Pi
             "iterations": 3,
             "init_images": 10,
             "learning_rate": 1e-4,
-            "monitor_queries": 0,
+            "landmarks": 0,
         }
     )
     assert chosen.weights == "pretrained"

@@ -53,9 +53,7 @@ SETTINGS = {
     "clusters": 4,
     "size": (64, 48),
     "init_images": 8,
-    "init_locations": 12,
     "landmarks": 6,
-    "monitor_queries": 4,
     "monitor_every": 7,
     "dimensions": 8,
 }

@@ -6,12 +6,14 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch import Tensor
 
 from mappable.learning.learner import Batch, Learner
@@ -30,9 +32,15 @@ os.environ |= environment
 written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 os.dup2(written, 1), os.dup2(written, 2)
 
+import functools, torch
+
 from mappable.cli import main
 from mappable.features import backbones
+from mappable.learning import trainer
 
+trainer.SECONDS_BETWEEN_CHECKPOINTS = 0.0
+if environment.get("SGD"):
+    torch.optim.Adam = functools.partial(torch.optim.SGD, momentum=0.9)
 backbones.__path__.append(backbones_folder)
 if moment:
     number, name, count = moment
@@ -68,9 +76,17 @@ class Command:
 
 
 @pytest.fixture
-def settings(small_backbone: str) -> Callable[..., Settings]:
-    """Settings that suit the toy world, a network of two layers, and changes."""
+def settings(small_backbone: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
+    """Settings that suit the toy world, a network of two layers, and changes; no checkpoint is skipped."""
+    monkeypatch.setattr("mappable.learning.trainer.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     return lambda **changes: Settings(**TOY | changes)
+
+
+@pytest.fixture
+def sgd(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Take steps along the gradient: Adam enlarges rounding. The variables do the same in a process of `start`."""
+    monkeypatch.setattr(torch.optim, "Adam", partial(torch.optim.SGD, momentum=0.9))
+    return {"SGD": "1"}
 
 
 @pytest.fixture

@@ -205,7 +205,7 @@ def test_a_stopped_run_goes_on_only_with_the_same_settings_and_images(
     with pytest.raises(BadInputError, match=rf"{file}.*other training images"):
         train(toy[0].replace(x=x), toy[1], settings(), out=stopped)
     whole = train(*toy, settings())
-    watching = settings(checkpoint_every=1, monitor_every=1, monitor_queries=2, landmarks=3)
+    watching = settings(checkpoint_every=1, monitor_every=1, landmarks=3)
     assert train(*toy, watching, out=stopped).fingerprint == whole.fingerprint
 
 
@@ -213,7 +213,7 @@ def test_a_stopped_run_goes_on_with_batches_that_are_divided_otherwise(
     toy: Toy, settings: NewSettings, stopped: Path
 ) -> None:
     whole = train(*toy, settings())
-    found = train(*toy, settings(micro_batch=1, batch_size=3), out=stopped)
+    found = train(*toy, settings(micro_batch=1), out=stopped)
     torch.testing.assert_close(found.state_dict(), whole.state_dict(), rtol=0, atol=1e-4)
 
 

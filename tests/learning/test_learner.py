@@ -31,7 +31,7 @@ def new_learner(toy: Toy, settings: NewSettings) -> Callable[..., Learner]:
     """A learner that has all images of the toy world for rows, and the same first weights each time."""
 
     def build(**changes: object) -> Learner:
-        plain = {"optimizer": "sgd", "learning_rate": 0.1, "anchors": 5}
+        plain = {"learning_rate": 0.1, "anchors": 5}
         chosen = settings(**plain | changes)
         encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
         encoder.initialize(toy[1][:8])
@@ -69,6 +69,7 @@ def gradients(learner: Learner) -> dict[str, Tensor]:
     }
 
 
+@pytest.mark.usefixtures("sgd")
 def test_a_step_follows_the_mean_loss_of_the_valid_tuples(
     new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
@@ -184,24 +185,23 @@ def test_only_what_follows_the_frozen_layers_learns(
     assert unchanged == {"backbone.first.weight", "backbone.first.bias"}
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_a_restored_learner_takes_the_same_steps(
-    optimizer: str, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
-    learner, other = (new_learner(optimizer=optimizer, averaging=0.9) for _ in range(2))
+    learner, other = (new_learner(averaging=0.9) for _ in range(2))
     step(learner, loss, tuples)
     state = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in learner.state().items()}
     step(learner, loss, tuples)
     other.restore(state)  # as a checkpoint has it; each tensor lies like the parameter that it belongs to
     for parameter, entries in other.optimizer.state.items():
         laid_out = [entry.stride() for entry in entries.values() if entry is not None and entry.ndim]
-        assert laid_out == [parameter.stride()] * {"adam": 2, "sgd": 1}[optimizer]
+        assert laid_out == [parameter.stride()] * 2
     step(other, loss, tuples)
     found, expected = other.state(), learner.state()
     assert found.keys() == expected.keys()
     assert all(found[name].equal(expected[name]) for name in expected)
     assert [one.stride() for one in other.average] == [one.stride() for one in other.parameters]
-    assert sum(name.startswith("optimiser.") for name in expected) == {"adam": 18, "sgd": 6}[optimizer]
+    assert sum(name.startswith("optimiser.") for name in expected) == 18
 
 
 def test_descriptors_of_rows_are_those_of_the_encoder(toy: Toy, new_learner: Callable[..., Learner]) -> None:
@@ -244,6 +244,7 @@ def test_distillation_adds_the_change_of_distances_between_distant_images(
         assert float(more[number]) == pytest.approx(3.0 * np.mean(changes), rel=0.02, abs=1e-5)
 
 
+@pytest.mark.usefixtures("sgd")
 def test_a_restored_learner_remembers_the_start(
     new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:

@@ -87,13 +87,13 @@ def test_one_seed_gives_every_loss_the_same_anchors_and_positives(
 ) -> None:
     seen = set()
     for loss in LOSS_NAMES:
-        train(*toy, settings(loss=loss, iterations=3, cache_every=2, monitor_queries=0))
+        train(*toy, settings(loss=loss, iterations=3, cache_every=2, landmarks=0))
         rows = torch.cat([tuples.rows[:, :3] for tuples in steps])
         distances = torch.cat([tuples.squared_distances for tuples in steps])
         seen.add((rows.numpy().tobytes(), distances.numpy().tobytes()))
         steps.clear()
     assert len(seen) == 1
-    train(*toy, settings(iterations=3, cache_every=2, monitor_queries=0, mirrored=0.5, light=0.3))
+    train(*toy, settings(iterations=3, cache_every=2, landmarks=0, mirrored=0.5, light=0.3))
     assert torch.cat([tuples.rows[:, :3] for tuples in steps]).numpy().tobytes() in {rows for rows, _ in seen}
     steps.clear()
     train(*toy, settings(iterations=3, seed=1))
@@ -172,7 +172,7 @@ def test_without_steps_no_positives_are_needed(toy: Toy, settings: NewSettings) 
 def test_distances_are_proportional_after_a_geometric_loss_alone(
     changes: dict[str, Any], proportional: bool, toy: Toy, settings: NewSettings, tmp_path: Path
 ) -> None:
-    train(*toy, settings(**{"iterations": 1, "monitor_queries": 0} | changes), out=tmp_path)
+    train(*toy, settings(**{"iterations": 1, "landmarks": 0} | changes), out=tmp_path)
     about = Encoder.load(tmp_path / "encoder.safetensors").about
     assert about.proportional == proportional
     assert (about.feature_scale_squared is None) == ("dimensions" in changes)
@@ -184,7 +184,7 @@ def test_no_iterations_give_the_encoder_off_the_shelf(toy: Toy, settings: NewSet
     places, pixels = toy
     found = train(places, pixels, settings(iterations=0), out=tmp_path)
     expected = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
-    expected.initialize(pixels[places.split == "train"], most=8, locations=20, precision="float32")
+    expected.initialize(pixels[places.split == "train"], most=8, precision="float32")
     assert found.fingerprint == expected.fingerprint
     assert [line["iteration"] for line in lines(tmp_path)] == [0]
 
@@ -234,12 +234,12 @@ def test_the_last_run_of_the_monitor_has_reduced_descriptors(
 
     monkeypatch.setattr(Monitor, "accuracy", look)
     train(*toy, settings(iterations=iterations, dimensions=6), out=tmp_path)
-    assert seen == [(4, 24), (4, 6)]
+    assert seen == [(10, 24), (10, 6)]
     assert [line["iteration"] for line in lines(tmp_path) if "accuracy" in line] == [0, iterations]
 
 
 def test_conv5_of_vgg16_learns_and_nothing_below_it(toy: Toy, settings: NewSettings) -> None:
-    chosen = settings(backbone="vgg16", trainable="last", iterations=1, feature_scale_squared=1.0, monitor_queries=0)
+    chosen = settings(backbone="vgg16", trainable="last", iterations=1, feature_scale_squared=1.0, landmarks=0)
     encoder = train(*toy, chosen)
     created = Encoder.create(weights="random", size=(64, 48), clusters=4).state_dict()
     changed = {name for name, tensor in encoder.state_dict().items() if not tensor.equal(created[name])}
@@ -361,7 +361,7 @@ def test_weights_that_are_no_numbers_are_never_saved(
     iterations: int, toy: Toy, settings: NewSettings, tmp_path: Path
 ) -> None:
     """A step may overflow though its loss, which was taken before, is a number."""
-    rates = {"learning_rate": 1e30, "geometric_weight": 1e30, "optimizer": "sgd"}
+    rates = {"learning_rate": 1e30, "geometric_weight": 1e30}
     wild = settings(iterations=iterations, checkpoint_every=1, **rates)
     problem = "weights became infinite or NaN at iteration 1, on the tuples of the anchors images/.*nothing was"
     with pytest.raises(BadInputError, match=problem):
@@ -610,7 +610,8 @@ def test_checkpoints_that_follow_too_soon_are_left_out(
         return step(learner, loss, batch, *others)
 
     monkeypatch.setattr(Learner, "step", slow)
-    train(*toy, settings(iterations=20, checkpoint_every=2, checkpoint_seconds=7), out=tmp_path)
+    monkeypatch.setattr("mappable.learning.trainer.SECONDS_BETWEEN_CHECKPOINTS", 7.0)
+    train(*toy, settings(iterations=20, checkpoint_every=2), out=tmp_path)
     assert saved == [4, 8, 12, 16]
 
 
@@ -625,8 +626,8 @@ def test_a_new_loss_is_a_function_and_a_line_of_the_registry(
 
     monkeypatch.setitem(VISUAL, "soft-triplet", soft_triplet)
     monkeypatch.setattr(loss_module, "LOSS_NAMES", (*LOSS_NAMES, "soft-triplet", "soft-triplet+huber"))
-    before = train(*toy, settings(iterations=0, monitor_queries=0))
-    after = train(*toy, settings(loss="soft-triplet+huber", iterations=1, monitor_queries=0))
+    before = train(*toy, settings(iterations=0, landmarks=0))
+    after = train(*toy, settings(loss="soft-triplet+huber", iterations=1, landmarks=0))
     assert called
     assert after.about.settings["loss"] == "soft-triplet+huber"
     assert after.fingerprint != before.fingerprint

@@ -13,7 +13,6 @@ from mappable.places.files import load_places
 
 WEIGHTS = "vgg16-caffe"
 CLUSTER_IMAGES = 30_000  # the paper, section V.A
-LOCATIONS = 4  # local features per image, 120,000 in all; the paper gives no number, NetVLAD's recipe takes 50,000
 HINT = "convert Pittsburgh 250k with: mappable convert pittsburgh FOLDER PLACES, and add --cluster-images PLACES"
 
 
@@ -31,7 +30,6 @@ def printed_settings(name: str, cluster_images: Path | None, changes: Sequence[s
         "weights": WEIGHTS,
         "init_source": str(cluster_images.resolve()),
         "init_images": str(CLUSTER_IMAGES),
-        "init_locations": str(LOCATIONS),
     }
     for change in changes:
         key = change.partition("=")[0].strip()

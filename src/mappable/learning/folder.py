@@ -58,7 +58,7 @@ def _check_same(file: Path, before: Any, data_before: str, settings: Settings, d
     now = json.loads(settings.model_dump_json())
     before = with_defaults(before)
     may_differ = WATCHING | DIVIDING
-    if removed := changing_removed(before):
+    if removed := [name for name in changing_removed(before) if name not in may_differ]:
         name = removed[0]
         what = f"trained with {name} {shown(before[name])}, which no longer exists"
         raise OtherRunError(f"{file}: {what}; start again with --overwrite")

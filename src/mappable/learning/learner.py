@@ -20,7 +20,6 @@ from mappable.learning.losses.terms import squared_distance
 from mappable.learning.settings import Settings
 from mappable.learning.tuples import Tuples
 
-MOMENTUM = 0.9  # of SGD, as in NetVLAD
 TERMS = tuple(term.name for term in fields(Terms))  # names of the values that `step` returns, in order
 
 
@@ -69,7 +68,7 @@ class Learner:
         self.parameters = self._choose_parameters()
         on_gpu = device.type == "cuda"
         self.records = on_gpu and encoder.backbone.recordable  # Python would take longer than the work that it starts
-        self.optimizer = _optimizer(self.parameters, settings, fused=on_gpu)
+        self.optimizer = torch.optim.Adam(self.parameters, settings.learning_rate, fused=on_gpu)
         self.average: list[Tensor] = []  # moving average of the parameters after the first step, if it is turned on
         self.start: list[Tensor] = []  # parameters before training, for distillation
         self.known: Tensor | None = None  # descriptors of all training images before training, for distillation
@@ -119,7 +118,6 @@ class Learner:
             self.inputs,
             rows[self.group.share(len(rows))],
             device=self.device,
-            batch_size=self.settings.batch_size,
             precision=self.settings.precision,
             title=title,
         )
@@ -255,9 +253,3 @@ class Learner:
 def _between(descriptors: Tensor) -> Tensor:
     """Squared distances (B, n, n) between the n descriptors (B, n, D) of each tuple."""
     return squared_distance(descriptors[:, :, None], descriptors[:, None])
-
-
-def _optimizer(parameters: list[nn.Parameter], settings: Settings, fused: bool) -> torch.optim.Optimizer:
-    if settings.optimizer == "sgd":
-        return torch.optim.SGD(parameters, settings.learning_rate, momentum=MOMENTUM, fused=fused)
-    return torch.optim.Adam(parameters, settings.learning_rate, fused=fused)

@@ -31,7 +31,12 @@ REMOVED = {
     "normalised": LITERAL,  # codespell:ignore
     "second_hinge": Removed("in Python, Loss(..., second_hinge='residuals') is the released code's form", "features"),
     "geometric_pairs": Removed("the geometric term compares the anchor with each positive, as in the paper", "anchor"),
-    "momentum": Removed("it is 0.9 with optimizer: sgd", 0.9),
+    "momentum": Removed("training uses Adam", 0.9),
+    "optimizer": Removed("training uses Adam", "adam"),
+    "init_locations": Removed("it is 120,000 / init_images, at most 100", 100),
+    "monitor_queries": Removed("landmarks: 0 turns the monitor off", 500),
+    "checkpoint_seconds": Removed("set checkpoint_every", 10),
+    "batch_size": Removed("passes without gradients choose it; micro_batch limits those with gradients", None),
     "weight_decay": Removed("distillation keeps what the weights know", 0),
     "layer_decay": Removed("distillation, or trainable: last, keeps what lower layers know", 1),
     "toward_start": Removed("distillation keeps what the weights know", 0),

@@ -59,6 +59,10 @@ SYNONYMS = {
 }
 
 
+LOCAL_FEATURES = 120_000  # of all images for the initial clusters; the paper gives no number, NetVLAD takes 50,000
+LOCATIONS = 100  # of one image, at most
+
+
 class WrongSettingsError(BadInputError):
     """Settings that cannot be used. `names` are the settings at fault; `load_settings` adds where they come from."""
 
@@ -132,10 +136,8 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     averaging: Share = 0.0
     """Decay of an exponential moving average of the weights, which becomes the encoder. The first 1 / (1 - averaging)
     steps count equally. 0 turns it off: the encoder has the weights of the last step."""
-    optimizer: Literal["adam", "sgd"] = "adam"
-    """Adam with its usual decay rates 0.9 and 0.999, or SGD with momentum 0.9."""
     learning_rate: Positive = 1e-6
-    """Learning rate, the same in all steps and for all layers."""
+    """Learning rate of Adam, the same in all steps and for all layers."""
     trainable: Layers = "all"
     """Layers to train: `all`, or `last` for a laptop. `last` freezes the layers below the last block of the backbone
     (conv5 of VGG-16, conv4 of ResNet-50; all of a model of transformers) and computes their output once."""
@@ -168,29 +170,21 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     init_source: Text = "train"
     """Images for the initial clusters: `train`, or the folder of another converted set (the paper uses Pittsburgh)."""
     init_images: Count = 500
-    """Number of images for the initial clusters."""
-    init_locations: Count = 100
-    """Random local features per image for the initial clusters."""
+    """Number of images for the initial clusters, with up to 100 random local features each, 120,000 in all."""
 
     # Monitor and checkpoints
-    landmarks: Count = 200
-    """Landmarks of the monitor, chosen among the training places."""
-    monitor_queries: CountOrZero = 500
-    """Queries of the monitor. It reports the fraction that finds a landmark within the positive radius; 0 turns it
-    off."""
+    landmarks: CountOrZero = 200
+    """Landmarks of the monitor, chosen among the training places. It reports the fraction of calibration images that
+    find one within the positive radius. 0 turns it off."""
     monitor_every: CountOrZero = 0
     """Iterations between two runs of the monitor; 0 runs it only before and after training."""
     checkpoint_every: Count = 200
-    """Iterations between two checkpoints."""
-    checkpoint_seconds: NotNegative = 10.0
-    """Minimum number of seconds between two checkpoints. A checkpoint that is due sooner is skipped."""
+    """Iterations between two checkpoints, which are at least 10 seconds apart."""
 
     # Machine
     micro_batch: Count | None = None
     """Anchors per pass with gradients. Set it if all anchors of a step need too much memory; the gradients are the same
     up to rounding."""
-    batch_size: Count | None = None
-    """Images per pass without gradients; none lets the device decide."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Arithmetic of the backbone; `auto` uses bfloat16 if the device computes with it."""
     seed: Seed = 0
@@ -250,17 +244,22 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
                     f"{change} is {getattr(self, change):g}, expected 0, because trainable {self.trainable} reads "
                     "every image only once",
                 )
-        if self.clusters > self.init_images * self.init_locations:
+        most = self.init_images * locations_per_image(self.init_images)
+        if self.clusters > most:
             raise WrongSettingsError(
-                ["clusters", "init_images", "init_locations"],
-                f"clusters is {self.clusters}, expected at most init_images x init_locations "
-                f"({self.init_images * self.init_locations})",
+                ["clusters", "init_images"],
+                f"clusters is {self.clusters}, expected at most {most:,}, the local features of init_images",
             )
         try:
             self.build_loss(1.0 if self.feature_scale_squared == "measure" else self.feature_scale_squared)
         except BadInputError as error:
             options = ["negatives", "hard_negatives"] if self.loss in LOSS_NAMES else []
             raise WrongSettingsError(["loss", *options], str(error)) from None
+
+
+def locations_per_image(images: int) -> int:
+    """Random local features per image for the initial clusters of so many images."""
+    return max(1, min(LOCATIONS, LOCAL_FEATURES // images))
 
 
 def load_settings(

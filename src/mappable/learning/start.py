@@ -29,7 +29,7 @@ from mappable.learning.data import TrainingData
 from mappable.learning.distributed import Group
 from mappable.learning.feature_scale import measure_feature_scale
 from mappable.learning.learner import Learner
-from mappable.learning.settings import Settings
+from mappable.learning.settings import Settings, locations_per_image
 from mappable.places.files import load_places
 from mappable.places.neighbors import find_neighbors
 from mappable.places.pixels import Images, images_of
@@ -171,7 +171,7 @@ def _find_clusters(learner: Learner, training_images: int, data: str, folder: Pa
                 available,
                 source=settings.init_source,
                 most=settings.init_images,
-                locations=settings.init_locations,
+                locations=locations_per_image(settings.init_images),
                 seed=settings.seed,
             )
             if cached is not None:
@@ -187,7 +187,7 @@ def _key(settings: Settings, data: str, example: Tensor) -> str:
 
     The local descriptors of one `example` image represent the weights and the machine's arithmetic.
     """
-    names = ("aggregator", "clusters", "init_images", "init_locations", "seed")
+    names = ("aggregator", "clusters", "init_images", "seed")
     values = json.dumps([data, *(getattr(settings, name) for name in names)]).encode()
     return hashlib.sha256(values + example.float().cpu().numpy().tobytes()).hexdigest()[:16]
 

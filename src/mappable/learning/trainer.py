@@ -40,6 +40,8 @@ from mappable.progress import progress_bar
 # because reading a number at once would make the GPU wait.
 STEPS_PER_GROUP = {"cpu": 1, "cuda": 20}
 GROUPS_IN_FLIGHT = {"cpu": 0, "cuda": 1}
+SECONDS_BETWEEN_CHECKPOINTS = 10.0  # at least; each has the weights and both averages of Adam
+MONITOR_QUERIES = 500  # at most; 500 give a share with a standard error of 2 points
 STOPPING = "finishing this step and saving; a second Ctrl-C stops at once"
 
 
@@ -78,7 +80,7 @@ def train(
                 f"anchors is {settings.anchors}, expected at least one per process ({group.size} processes)"
             )
         pixels = images_of(images, settings.size, settings.fit)
-        data = select(places, pixels, queries=settings.monitor_queries)
+        data = select(places, pixels, queries=MONITOR_QUERIES if settings.landmarks else 0)
         sampler = Sampler(
             data.train,
             positive_radius=settings.positive_radius,
@@ -268,7 +270,7 @@ class _Run:
             self._run_monitor()
         if self.folder is None:
             return
-        if stopping or (checkpoint_due and time.perf_counter() - self.saved_at >= self.settings.checkpoint_seconds):
+        if stopping or (checkpoint_due and time.perf_counter() - self.saved_at >= SECONDS_BETWEEN_CHECKPOINTS):
             self._save()
         if stopping:
             at = f"stopped at iteration {self.iteration:,} of {self.total:,}"
