@@ -10,13 +10,13 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mappable.recovery import Anchors, Ranges, recover_anchored
+from mappable.recovery import Anchors, Ranges, recover
 
 
 def main(i: np.ndarray, j: np.ndarray, metres: np.ndarray, sigma: np.ndarray, radios: Anchors) -> np.ndarray:
     count = int(max(i.max(), j.max(), radios.points.max())) + 1
     path = np.setdiff1d(np.arange(count), radios.points)
-    found = recover_anchored(Ranges(count, i, j, metres, sigma), radios, ordered=[path])
+    found = recover(Ranges(count, i, j, metres, sigma), anchors=radios, ordered=[path])
     deviation = np.sqrt(np.trace(found.covariances[path], axis1=1, axis2=2))
     print(f"{len(path)} positions from {len(metres)} ranges; {np.sum(~found.used)} ranges do not fit and were left out")
     print(f"standard deviation {np.median(deviation):.2f} m in the median, {deviation.max():.2f} m at most")

@@ -269,14 +269,6 @@ def draw_runs() -> Callable[..., tuple[Places, Pixels]]:
     return draw
 
 
-@pytest.fixture
-def few_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw 20 sweeps, a fifth of the default; the messages do not depend on the number."""
-    from mappable.recovery.anchored.pipeline import recover_anchored
-
-    monkeypatch.setitem(recover_anchored.__kwdefaults__, "sweeps", 20)
-
-
 @pytest.fixture(scope="session")
 def backbones_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the file of the backbone `small`."""

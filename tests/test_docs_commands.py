@@ -441,8 +441,8 @@ def odometry(file: Path) -> None:
 
 
 def graph(shop: Workshop, file: Path) -> None:
-    shop.run("recover file ranges.csv graph --odometry drive.tum --graph pyfg")
-    next(Path("graph").glob("*.pyfg")).rename(file)
+    shop.run("recover file ranges.csv graph --odometry drive.tum --graph")
+    next(Path("graph").glob("*.g2o")).rename(file)
 
 
 def nordland(folder: Path) -> None:
@@ -495,7 +495,7 @@ MAKERS: dict[str, Maker] = {
     "nordland": lambda shop, path: nordland(path),
     "studies": lambda shop, path: path.symlink_to(ROOT / "studies"),
     "drive.tum": lambda shop, path: odometry(path),
-    "slam.pyfg": graph,
+    "slam.g2o": graph,
     **dict.fromkeys(("ranges.csv", "known.csv", "truth.csv", "matrix.npy"), lambda shop, path: ranges()),
 }
 

@@ -17,6 +17,6 @@ from mappable.maps.opened import open_map as open_map
 from mappable.places.conversion import convert as convert
 from mappable.places.files import load_places as load_places
 from mappable.places.table import Places as Places
-from mappable.recovery.unanchored.pipeline import recover as recover
+from mappable.recovery.pipeline import recover as recover
 
 __version__: str

@@ -11,6 +11,7 @@ from mappable.files import write_text
 from mappable.tables import Table, read_words
 
 TUM = ("time", "x", "y", "z", "qx", "qy", "qz", "qw")
+TUM_SUFFIXES = (".txt", ".tum")
 
 
 def read_tum(file: Path) -> Table:

@@ -313,7 +313,6 @@ def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path, 
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("few_sweeps")
 def test_positions_are_recovered_from_images(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
     rain = load_places(wall).where(sequence="rain")
     save_places(rain, tmp_path / "rain.parquet")
@@ -335,7 +334,6 @@ def test_positions_are_recovered_from_images(mappable: Run, wall: Path, wall_map
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("few_sweeps")
 def test_images_are_recovered_with_odometry_of_a_table_or_a_bag(
     mappable: Run, wall: Path, wall_map: Path, tmp_path: Path
 ) -> None:

@@ -282,7 +282,6 @@ def test_nordland(run: Run, nordland: Path) -> None:
     assert page is not None
 
 
-@pytest.mark.usefixtures("few_sweeps")
 @pytest.mark.parametrize(("name", "every"), [("street-v1-3d", 24), LONG_ROOMS])
 def test_a_rendered_world(run: Run, name: str, every: int) -> None:
     study, _, results = run(

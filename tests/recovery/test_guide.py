@@ -14,7 +14,6 @@ PAGE = (Path(__file__).parent.parent.parent / "docs/recover.md").read_text()
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("few_sweeps")
 def test_the_python_of_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
@@ -34,7 +33,6 @@ def test_every_method_and_every_column_is_on_the_page() -> None:
         "point,x,y[,z][,sigma]",
         "point,part,x,y[,z]",
         "time x y z qx qy qz qw",
-        "i,j,x,y[,z][,sigma]",
-        "point,radians[,sigma]",
+        "i,j,forward,left,turn[,sigma][,sigma_turn]",
     ):
         assert columns in PAGE

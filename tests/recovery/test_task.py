@@ -49,7 +49,7 @@ def test_what_is_wrong_is_found_before_anything_is_measured(tmp_path: Path) -> N
     for task, part in (
         (Task(method="magic"), "'magic'"),
         (Task(anchors=tmp_path / "no.csv"), "no.csv: no such file"),
-        (Task(anchors, turns=written(tmp_path / "turns.csv", "point,radians\n1,x\n")), "turns.csv, row 2"),
+        (Task(odometry=written(tmp_path / "ways.csv", "time,x,y,yaw\n1,x,0,0\n2,0,0,0\n")), "ways.csv, row 2"),
         (Task(anchors=anchors, dimensions=2), "anchors.csv: positions have 3 dimensions, expected 2"),
     ):
         with pytest.raises(BadInputError) as refused:

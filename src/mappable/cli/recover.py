@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,18 +29,11 @@ if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.map import Map
+    from mappable.odometry import Track
     from mappable.places.odometry import RecordedOdometry
     from mappable.places.table import Places
-    from mappable.recovery.hints import Motions, Odometry
+    from mappable.recovery.hints import Motions
     from mappable.recovery.task import Measured, Task
-    from mappable.recovery.tracks import Track
-
-
-class GraphFormat(StrEnum):
-    """Formats of factor graphs."""
-
-    g2o = "g2o"
-    pyfg = "pyfg"
 
 
 OutFolder = Annotated[
@@ -53,20 +45,13 @@ AnchorsFile = Annotated[
 OdometryFile = Annotated[
     Path | None,
     typer.Option(
-        help="Odometry: TUM file, table (time,x,y,yaw; i,j,forward,left,turn; or, along the map's axes, i,j,x,y[,z]), "
+        help="Odometry: TUM file, table (time,x,y,yaw; time,forward,left,turn; or i,j,forward,left,turn), "
         "odometry.parquet of `mappable convert`, or bag.",
         metavar="FILE",
     ),
 ]
 OdometryTopic = Annotated[
     str | None, typer.Option(help="Only for a bag: topic of the odometry (default: the only one).", metavar="TOPIC")
-]
-TurnsFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="With --anchors: table of changes of direction: point,radians[,sigma]. Left turns are positive.",
-        metavar="CSV",
-    ),
 ]
 Unordered = Annotated[
     bool,
@@ -99,8 +84,8 @@ Radius = Annotated[
     typer.Option(help="Use only ranges of at most this length (default: all ranges).", metavar="METRES"),
 ]
 WithGraph = Annotated[
-    GraphFormat | None,
-    typer.Option(help="Also write the problem and its solution as a factor graph: OUT/graph.g2o or .pyfg."),
+    bool,
+    typer.Option("--graph", help="With --odometry: also write poses and motions as a pose graph to OUT/graph.g2o."),
 ]
 WithFigure = Annotated[bool, typer.Option("--figure", help="Also draw the positions to OUT/recovery.png.")]
 
@@ -118,14 +103,13 @@ def from_file(
         typer.Argument(
             metavar="FILE",
             help="Table of ranges (.csv or .parquet: i,j,metres[,sigma]), matrix of squared distances (.npy), or "
-            "factor graph (.g2o or .pyfg).",
+            "pose graph (.g2o).",
         ),
     ],
     out: OutFolder,
     anchors: AnchorsFile = None,
     odometry: OdometryFile = None,
     odometry_topic: OdometryTopic = None,
-    turns: TurnsFile = None,
     unordered: Unordered = False,
     truth: TruthFile = None,
     dimensions: Dimensions = None,
@@ -140,7 +124,7 @@ def from_file(
     ] = None,
     assume_steps: AssumeSteps = False,
     figure: WithFigure = False,
-    graph: WithGraph = None,
+    graph: WithGraph = False,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -153,10 +137,9 @@ def from_file(
     """
     from mappable.recovery.task import Task
 
-    hints = anchors, odometry, turns, not unordered, assume_steps
-    suffix = None if graph is None else f".{graph}"
+    hints = anchors, odometry, not unordered, assume_steps
     readers = _read_truth, _odometry_reader(odometry_topic)
-    task = Task(*hints, truth, dimensions, method, radius, seed, suffix, *readers)
+    task = Task(*hints, truth, dimensions, method, radius, seed, graph, *readers)
     _recover(task, lambda: _from_file(file, scale, radius, mask), out, figure, overwrite, as_json)
 
 
@@ -179,14 +162,13 @@ def from_images(
     anchors: AnchorsFile = None,
     odometry: OdometryFile = None,
     odometry_topic: OdometryTopic = None,
-    turns: TurnsFile = None,
     unordered: Unordered = False,
     truth: TruthFile = None,
     dimensions: Dimensions = None,
     method: Method = "default",
     radius: Radius = None,
     figure: WithFigure = False,
-    graph: WithGraph = None,
+    graph: WithGraph = False,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -201,10 +183,9 @@ def from_images(
     """
     from mappable.recovery.task import Task
 
-    hints = anchors, odometry, turns, not unordered, True
-    suffix = None if graph is None else f".{graph}"
+    hints = anchors, odometry, not unordered, True
     readers = _read_truth, _odometry_reader(odometry_topic)
-    task = Task(*hints, truth, dimensions, method, radius, seed, suffix, *readers)
+    task = Task(*hints, truth, dimensions, method, radius, seed, graph, *readers)
 
     def load(opened: "Map", places: "Places") -> "ImageEncoder":
         return encoder_or_descriptors(
@@ -255,12 +236,13 @@ def _from_file(file: Path, scale: float, radius: float | None, mask: Path | None
     from mappable.recovery.files import read_matrix, read_ranges
     from mappable.recovery.task import Measured
 
-    if file.suffix in (".g2o", ".pyfg"):
-        from mappable.recovery.graph_files import read_graph
+    if file.suffix == ".g2o":
+        from mappable.recovery.g2o import read_g2o
+        from mappable.recovery.ranges import Ranges
 
-        graph = read_graph(file)
-        facts = {"file": str(file), "names": list(graph.names)}
-        return Measured(graph.ranges, str(file), facts, graph.seconds, graph)
+        graph = read_g2o(file)
+        ranges = Ranges(len(graph.names), [], [], [], [])
+        return Measured(ranges, str(file), {"file": str(file), "names": graph.names.tolist()}, motions=graph.motions)
     if file.suffix == ".npy":
         ranges = read_matrix(file, scale=scale, radius=radius, mask=mask)
     elif mask is not None or scale != 1.0:
@@ -270,10 +252,10 @@ def _from_file(file: Path, scale: float, radius: float | None, mask: Path | None
     return Measured(ranges, str(file), {"file": str(file)})
 
 
-def _odometry_reader(topic: str | None) -> "Callable[[Path], Odometry | Motions | Track]":
-    def read(file: Path) -> "Odometry | Motions | Track":
+def _odometry_reader(topic: str | None) -> "Callable[[Path], Motions | Track]":
+    def read(file: Path) -> "Motions | Track":
         from mappable.places.bags import SUFFIXES
-        from mappable.recovery.tracks import read_odometry
+        from mappable.recovery.files import read_odometry
 
         if file.is_dir() or file.suffix.lower() in SUFFIXES:
             from mappable.places.bag_logs import read_bag_odometry
@@ -291,8 +273,7 @@ def _odometry_reader(topic: str | None) -> "Callable[[Path], Odometry | Motions 
 
 
 def _recorded_track(file: Path, recorded: "RecordedOdometry") -> "Track":
-    from mappable.recovery.anchored.relative import rotations
-    from mappable.recovery.tracks import Track
+    from mappable.odometry import Track, rotations
 
     if len(recorded) < 2:
         raise BadInputError(f"{file}: has {len(recorded)} poses of odometry; at least two are needed")

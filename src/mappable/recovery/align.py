@@ -21,18 +21,21 @@ class Alignment:
         return moved
 
 
-def align(points: Floats, truth: Floats, *, scale: bool = True) -> Alignment:
+def align(points: Floats, truth: Floats, *, scale: bool = True, mirror: bool = True) -> Alignment:
     """Find the motion that brings `points` (n, k) nearest to `truth` (n, k) in least squares.
 
-    The motion is a similarity, or rigid without `scale`. It may mirror the points.
+    The motion is a similarity, or rigid without `scale`. It may mirror the points if `mirror` is true.
     """
     points, truth = _checked(points, truth)
     from_center, to_center = points.mean(0), truth.mean(0)
     centered, target = points - from_center, truth - to_center
     left, singular_values, right = np.linalg.svd(target.T @ centered)
-    rotation: Floats = left @ right
+    signs = np.ones(len(singular_values))
+    if not mirror:
+        signs[-1] = np.sign(np.linalg.det(left @ right))
+    rotation: Floats = left * signs @ right
     spread = float(np.square(centered).sum())
-    factor = float(singular_values.sum() / spread) if scale and spread > 0 else 1.0
+    factor = float(singular_values @ signs / spread) if scale and spread > 0 else 1.0
     return Alignment(rotation, factor, to_center - factor * rotation @ from_center)
 
 

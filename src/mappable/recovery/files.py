@@ -16,11 +16,12 @@ from mappable.containers import read_npy
 from mappable.errors import BadInputError, DamagedFileError
 from mappable.files import write_text
 from mappable.formats import Format
-from mappable.recovery.hints import Anchors, Turns
+from mappable.odometry import Track, read_track, rotations, track_of_table
+from mappable.recovery.hints import Anchors, Motions
 from mappable.recovery.ranges import MIN_SIGMA, Ranges, ranges_of_matrix
 from mappable.recovery.result import Recovered
 from mappable.tables import Table, read_table
-from mappable.trajectories import read_tum
+from mappable.trajectories import TUM_SUFFIXES, read_tum
 
 RECOVERY = Format("mappable recovery", 2, "run `mappable recover` again", sealed_since=2, earliest=1)
 POSITIONS, TRAJECTORY, SUMMARY = "positions.csv", "trajectory.txt", "summary.json"
@@ -28,11 +29,11 @@ AXES = "xyz"
 # Defaults for tables without a column sigma:
 RELATIVE_SIGMA, ABSOLUTE_SIGMA = 0.05, 0.2  # ranges: share of the distance, plus metres
 ANCHOR_SIGMA = 0.5  # known positions: metres
-ODOMETRY_SIGMA, TURN_SIGMA = 0.2, 0.1  # odometry: metres; turns: radians
+STEP_SIGMA, STEP_SHARE = 0.02, 0.02  # motions: metres, plus share of the distance
+TURN_SIGMA, TURN_SHARE = 0.005, 0.02  # motions: radians, plus share of the turn
 MAX_POINTS = 100_000_000  # a larger point number is an error in the file
 # In a table of ranges, a point number above both limits is an error in the file; each point costs memory and time.
 MIN_POINTS, POINTS_PER_RANGE = 10_000, 10
-TUM_SUFFIXES = (".txt", ".tum")
 REPEATED = "occurs in an earlier row: each point may occur once"
 
 
@@ -104,12 +105,56 @@ def read_anchors(file: Path | str) -> Anchors:
     return Anchors(points, position_columns(table), sigma_column(table, ANCHOR_SIGMA))
 
 
-def read_turns(file: Path | str) -> Turns:
-    """Read changes of direction at points, positive to the left, each with its sigma (default: 0.1 radians)."""
-    table = read_table(Path(file))
-    points, radians = point_column(table, "point"), table.numbers("radians", -np.pi, np.pi)
-    table.refuse(_repeated(points), "point", REPEATED)
-    return Turns(points, radians, sigma_column(table, TURN_SIGMA))
+def read_odometry(file: Path | str) -> Motions | Track:
+    """Read poses over time, or a table of motions: i, j, forward, left, turn, and sigma, sigma_turn if known."""
+    path = Path(file)
+    if path.suffix in TUM_SUFFIXES:
+        return read_track(path)
+    table = read_table(path)
+    if not {"i", "j"} <= set(table.columns):
+        return track_of_table(table)
+    i, j = point_column(table, "i"), point_column(table, "j")
+    table.refuse(i == j, "j", "must differ from i")
+    metres = np.stack([table.numbers(name, -MAX_COORDINATE, MAX_COORDINATE) for name in ("forward", "left")], 1)
+    turns = rotations(table.numbers("turn", -2 * np.pi, 2 * np.pi))  # more may be degrees
+    of_metres, of_turns = motion_sigmas(metres, turns)
+    return Motions(i, j, metres, turns, (sigma_column(table, of_metres), sigma_column(table, of_turns, "sigma_turn")))
+
+
+def motion_sigmas(metres: Floats, turns: Floats) -> tuple[Floats, Floats]:
+    """Return the usual standard deviations of motions (m,): in metres and in radians."""
+    angle = np.arccos(np.clip((np.einsum("maa->m", turns) - (turns.shape[1] - 2)) / 2, -1, 1))
+    return STEP_SIGMA + STEP_SHARE * np.linalg.norm(metres, axis=1), TURN_SIGMA + TURN_SHARE * angle
+
+
+def motions_of_track(track: Track, count: int, seconds: Floats | None, dimensions: int) -> Motions:
+    """Return the motions from each of `count` points to the next; `seconds` (count,) are their times, if known.
+
+    Without times, the track must have one pose per point. Points before, after or in a pause of the track get none.
+    """
+    if track.positions.shape[1] < dimensions:
+        raise BadInputError(f"{track.file}: poses have 2 dimensions, expected {dimensions}")
+    track = track.flat() if dimensions == 2 else track
+    pieces = np.full(count, np.nan)
+    if seconds is not None:
+        positions, frames, pieces = track.at(seconds)
+    if np.isfinite(pieces).sum() < 2:
+        if len(track.seconds) == count:
+            positions, frames, pieces = track.at(track.seconds)
+        elif seconds is None:
+            raise BadInputError(
+                f"{track.file}: the file has {len(track.seconds):,} poses for {count:,} points without times: give one"
+                " pose per point"
+            )
+        else:
+            raise BadInputError(
+                f"{track.file}: the poses are from {track.seconds[0]:.3f} to {track.seconds[-1]:.3f} s, but the images"
+                f" from {seconds.min():.3f} to {seconds.max():.3f} s: give odometry of the same drive"
+            )
+    i = np.flatnonzero(np.diff(pieces) == 0)
+    back = frames[i].transpose(0, 2, 1)
+    metres, turns = np.einsum("mab,mb->ma", back, positions[i + 1] - positions[i]), back @ frames[i + 1]
+    return Motions(i, i + 1, metres, turns, motion_sigmas(metres, turns))
 
 
 def read_truth(file: Path | str, count: int) -> Floats:

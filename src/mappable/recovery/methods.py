@@ -8,12 +8,13 @@ import numpy as np
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
 from mappable.recovery.matrices.sdp import LIMIT, Completed, sdp_frobenius, sdp_trace
+from mappable.recovery.mds import landmark_geodesic_mds
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.unanchored.mds import landmark_geodesic_mds
-from mappable.recovery.unanchored.pipeline import noise_level, recover
-from mappable.recovery.unanchored.smacof import sparse_smacof
-from mappable.recovery.unanchored.undetermined import sentences
+from mappable.recovery.shape import recover_shape, shape_of
+from mappable.recovery.smacof import sparse_smacof
+
+DEFAULT = "default"
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,15 @@ class Method:
     run: Callable[[Ranges, int, int], Recovered]  # arguments: ranges, dimensions, seed
 
 
-def method(name: str) -> Method:
+def find_method(name: str) -> Method:
     """Find a method by name."""
     if name not in METHODS:
         raise BadInputError(f"unknown method {name!r}: use one of {', '.join(METHODS)}")
     return METHODS[name]
+
+
+def _default(ranges: Ranges, dimensions: int, seed: int) -> Recovered:
+    return recover_shape(ranges, dimensions, seed=seed)
 
 
 def _geodesic(ranges: Ranges, dimensions: int, seed: int) -> Recovered:
@@ -58,17 +63,11 @@ def _dense(summary: str, complete: Callable[[Floats, Bools, int], Completed]) ->
 
 
 def _result(ranges: Ranges, positions: Floats, seed: int) -> Recovered:
-    parts = ranges.parts
-    noise = noise_level(ranges, positions, parts)
-    undetermined = sentences(ranges, positions, parts, noise, seed=seed)
-    return Recovered(positions, parts, np.ones(len(ranges), dtype=bool), noise, undetermined)
+    return shape_of(ranges, positions, np.ones(len(ranges), dtype=bool), seed=seed)
 
 
 METHODS = {
-    "default": Method(
-        "remove false ranges, landmark geodesic MDS, sparse weighted SMACOF",
-        lambda ranges, dimensions, seed: recover(ranges, dimensions, seed=seed),
-    ),
+    DEFAULT: Method("remove false ranges, landmark geodesic MDS, sparse weighted SMACOF", _default),
     "geodesic": Method("MDS of shortest paths, with all ranges", _geodesic),
     "smacof": Method("sparse weighted SMACOF, started from geodesic, with all ranges", _smacof),
     "sdp": _dense("the paper's semidefinite program, in its tighter trace form,", sdp_trace),

@@ -10,10 +10,9 @@ from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
 from mappable.recovery.align import Score, aligned_score, score
 from mappable.recovery.baselines import trivial_rows
-from mappable.recovery.hints import Anchors, among
+from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.unanchored.undetermined import EXAMINED, expected_error
 
 RIGID = "aligned, scale as measured"
 
@@ -49,7 +48,6 @@ class Report:
     nearness: Nearness | None = None
     scored: int = 0  # number of points of the largest part whose truth is known
     scores: dict[str, Score] = field(default_factory=dict)  # score by row name, the trivial baselines last
-    expected: float | None = None  # metres: root mean square error of the best estimator, by the Cramér-Rao bound
 
     def lines(self) -> Iterator[str]:
         """Yield the report as lines of text."""
@@ -63,10 +61,6 @@ class Report:
             yield f"{self.thrown_out:,} range{' was' if self.thrown_out == 1 else 's were'} removed as false"
         if self.noise is not None:
             yield f"noise: {self.noise:.2f} times the stated sigma"
-        if self.expected is not None:
-            reached = self.scores.get(RIGID)
-            more = f"; reached: {reached.rmse:.2g} m" if reached is not None else ""
-            yield f"expected error of the best estimator: {self.expected:.2g} m (Cramér-Rao bound, aligned){more}"
         if self.undetermined:
             yield "undetermined:"
         for sentence in self.undetermined:
@@ -105,7 +99,6 @@ def report(
         assumed=recovered.assumed,
         noise=recovered.noise if np.isfinite(recovered.noise) else None,
         undetermined=recovered.undetermined,
-        expected=_expected(ranges, recovered) if anchors is None and recovered.frames is None else recovered.expected,
     )
     if truth is None:
         return facts
@@ -113,18 +106,17 @@ def report(
     if scored.sum() < 2:
         raise BadInputError(f"a score needs true positions of at least two recovered points, got {int(scored.sum())}")
     nearness = _nearness(ranges, truth, radius if radius is not None else float(ranges.metres.max(initial=0.0)))
-    scores = _scores(recovered.positions[scored], truth[scored], among(anchors, scored))
+    scores = _scores(recovered.positions[scored], truth[scored], _among(anchors, scored))
     return Report(**(vars(facts) | {"nearness": nearness, "scored": int(scored.sum()), "scores": scores}))
 
 
-def _expected(ranges: Ranges, recovered: Recovered) -> float | None:
-    """Return the error (root mean square, metres) that no estimator avoids in the largest part, after alignment."""
-    largest = np.flatnonzero(recovered.parts == 0)
-    if not 3 <= len(largest) <= EXAMINED:
+def _among(anchors: Anchors | None, chosen: Bools) -> Anchors | None:
+    """Return the known positions of chosen points (n,), which are numbered from 0."""
+    if anchors is None or not chosen[anchors.points].any():
         return None
-    own = ranges.where(recovered.used).among(largest)
-    level = recovered.noise if recovered.noise > 0 else 1.0
-    return expected_error(own, recovered.positions[largest], level) if len(own) else None
+    kept = chosen[anchors.points]
+    numbers = np.cumsum(chosen) - 1
+    return Anchors(numbers[anchors.points[kept]], anchors.positions[kept], anchors.sigma[kept])
 
 
 def _scores(positions: Floats, truth: Floats, anchors: Anchors | None) -> dict[str, Score]:

@@ -3,10 +3,11 @@
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from multiprocessing import get_context
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,8 +21,8 @@ from mappable.maps.locate import Locator
 from mappable.maps.map import Map
 from mappable.maps.queries import Readable, locate_readable
 from mappable.maps.ranging import check_metric, ranges_between
-from mappable.recovery.drive import recover_drive
 from mappable.recovery.hints import Anchors
+from mappable.recovery.pipeline import recover
 from mappable.recovery.report import report
 from mappable.service.answers import KnownPosition, Positions, Trajectory, positions, trajectory
 from mappable.service.batching import Batcher, BatchSize, measure
@@ -172,7 +173,12 @@ class Engine:
         self, names: list[str], descriptors: Floats32, anchors: Anchors | None, dimensions: int, ordered: bool
     ) -> Trajectory:
         ranges = ranges_between(self.locator.calibration, descriptors, ordered=ordered)
-        recovered = recover_drive(ranges, dimensions, anchors=anchors, ordered=ordered)
+        solve = partial(recover, ranges, dimensions, anchors=anchors, ordered=ordered, assume_steps=True)
+        if anchors is None:
+            recovered = solve()
+        else:  # GTSAM holds Python's lock while it solves, so it gets a process of its own
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+                recovered = process.submit(solve).result()
         return trajectory(names, recovered, report(ranges, recovered, anchors=anchors))
 
 

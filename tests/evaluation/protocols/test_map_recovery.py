@@ -16,12 +16,11 @@ from mappable.evaluation.protocols.map_recovery.repetition import ORACLE_MASK, P
 from mappable.evaluation.records import Arrays, to_json
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
 from mappable.places.frames import Frame
-from mappable.recovery import drive
-from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.baselines import interpolated, trivial_rows
 from mappable.recovery.hints import Anchors
 from mappable.recovery.matrices import interior_point
 from mappable.recovery.matrices.sdp import Completed
+from mappable.recovery.pipeline import recover
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 
@@ -31,9 +30,8 @@ RADIUS = 10.0  # metres
 
 @pytest.fixture(scope="module", autouse=True)
 def _few() -> Iterator[None]:
-    """24 images, two repetitions and few sweeps."""
+    """24 images, and two repetitions."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(recover_anchored.__kwdefaults__, "sweeps", 10)
         for name, value in {"IMAGES": 24, "REPETITIONS": 2}.items():
             patch.setattr(map_recovery, name, value)
         yield
@@ -54,11 +52,13 @@ def scored(scoring: Scoring) -> MapRecovery:
 def unfitted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only interpolate known positions, which is faster."""
 
-    def between(ranges: Ranges, anchors: Anchors, **_: Any) -> Recovered:
+    def between(ranges: Ranges, dimensions: int = 2, anchors: Anchors | None = None, **hints: Any) -> Recovered:
+        if anchors is None:
+            return recover(ranges, dimensions, **hints)
         positions = interpolated(ranges.count, anchors.points, anchors.positions)
         return Recovered(positions, np.zeros(ranges.count, np.int64), np.ones(len(ranges), bool), 1.0, ())
 
-    monkeypatch.setattr(drive, "recover_anchored", between)
+    monkeypatch.setattr(repetition, "recover", between)
 
 
 def rows_of(scored: MapRecovery) -> dict[str, Method]:

@@ -18,16 +18,14 @@ from mappable.evaluation.protocols.map_recovery.compute import MapRecovery
 from mappable.evaluation.report import draw_all, failures_of, write_report
 from mappable.evaluation.result import empty_result
 from mappable.evaluation.scoring import Descriptors, Scoring
-from mappable.recovery.anchored.pipeline import recover_anchored
 
 pytestmark = pytest.mark.medium
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _few() -> Iterator[None]:
-    """Recover maps once, from 24 images, with few sweeps."""
+    """Recover maps once, from 24 images."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(recover_anchored.__kwdefaults__, "sweeps", 10)
         for name, value in {"IMAGES": 24, "REPETITIONS": 1}.items():
             patch.setattr(map_recovery, name, value)
         yield

@@ -15,7 +15,7 @@ from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices import interior_point
 from mappable.recovery.matrices.mask import connect, observed
 from mappable.recovery.matrices.sdp import Completed, NotConvergedError, geodesics, sdp_frobenius, sdp_trace
-from mappable.recovery.unanchored.mds import classical_mds
+from mappable.recovery.mds import classical_mds
 from simulated_ranges import NOISES, measure, route
 
 LARGE = 100.0  # a kappa that holds points together so firmly that exact distances are met exactly

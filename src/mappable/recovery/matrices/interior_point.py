@@ -42,18 +42,23 @@ class UnboundedError(Exception):
     """Raised if the objective has no maximum: the points can move apart without limit."""
 
 
-def solve(ranges: Ranges, squared: Floats, scale: float, radius: float | None) -> Solution:
+def solve(
+    ranges: Ranges, squared: Floats, scale: float, radius: float | None, weights: Floats | None = None
+) -> Solution:
     """Maximize for the pairs of `ranges` with squared distances (pairs,); `scale` is the size of a typical entry of G.
 
     With a `radius` k, C is the identity on centered vectors and the penalty is k ||.||. Without a radius, C is 0 and
-    the penalty is 2 ||.||². Raise UnboundedError if there is no maximum.
+    the penalty is 2 ||.||². The misfit of each pair counts by its weight (pairs,). Raise UnboundedError if there is no
+    maximum.
     """
-    return _Search(ranges, squared, scale, radius).run()
+    weights = np.ones(len(squared)) if weights is None else weights
+    return _Search(ranges, squared, scale, radius, weights).run()
 
 
 class _Search:
-    def __init__(self, ranges: Ranges, squared: Floats, scale: float, radius: float | None) -> None:
-        self.i, self.j, self.n, self.squared, self.radius = ranges.i, ranges.j, ranges.count, squared, radius
+    def __init__(self, ranges: Ranges, squared: Floats, scale: float, radius: float | None, weights: Floats) -> None:
+        self.i, self.j, self.n, self.radius = ranges.i, ranges.j, ranges.count, radius
+        self.weights, self.squared = weights, weights * squared  # as if the distances had another unit for each pair
         mean = np.full((self.n, self.n), 1.0 / self.n)
         self.wanted = np.zeros_like(mean) if radius is None else np.eye(self.n) - mean  # C
         self.offset = mean - self.wanted  # distances do not depend on the direction of equal entries: S is 1 there
@@ -129,11 +134,12 @@ class _Search:
     def _distances(self, gram: Floats) -> Floats:
         """Return A(G): squared distances (pairs,)."""
         own = np.diag(gram)
-        distances: Floats = own[self.i] + own[self.j] - 2.0 * gram[self.i, self.j]
+        distances: Floats = self.weights * (own[self.i] + own[self.j] - 2.0 * gram[self.i, self.j])
         return distances
 
     def _weighted(self, y: Floats) -> Floats:
         """Return A*(y): the Laplacian (n, n) of weights of the pairs."""
+        y = self.weights * y
         laplacian = np.zeros((self.n, self.n))
         laplacian[self.i, self.j] = laplacian[self.j, self.i] = -y  # each pair occurs once
         laplacian[np.diag_indices(self.n)] = np.bincount(self.i, y, self.n) + np.bincount(self.j, y, self.n)
@@ -151,7 +157,7 @@ class _Newton:
 
     def __init__(self, at: _Search, inverse: Floats) -> None:
         self.at, self.inverse = at, inverse
-        system = at._products(at.gram) * at._products(inverse)
+        system = at._products(at.gram) * at._products(inverse) * np.outer(at.weights, at.weights)
         if at.radius is None:
             system[np.diag_indices(len(system))] += 0.25
         else:

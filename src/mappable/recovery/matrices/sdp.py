@@ -10,13 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse.csgraph import dijkstra
+from scipy.spatial.distance import cdist
 
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError, MappableError
+from mappable.recovery.align import align
+from mappable.recovery.hints import Anchors, check_points
 from mappable.recovery.matrices.interior_point import Solution, UnboundedError, solve
 from mappable.recovery.matrices.mask import observed
+from mappable.recovery.mds import classical_mds
 from mappable.recovery.ranges import Ranges, check_square
-from mappable.recovery.unanchored.mds import classical_mds
 
 LIMIT = 300  # points
 MAX_PAIRS = 6000  # pairs that a mask may keep: memory grows with the square of their number
@@ -24,6 +27,7 @@ CONVERGED = 1e-4  # largest duality gap of a solution, relative to the objective
 DOUBLINGS = 10  # number of times that kappa is doubled, at most
 MAX_KAPPA = 1e12
 FLOWN_APART = 100.0  # times the trace of the shortest paths: with a larger trace, kappa does not hold the points
+KNOWN_WEIGHT = 100.0  # of the misfit of distances between known points: these are met nearly exactly
 LEAST_TRACE = 0.5  # smallest trace of the shortest paths, in units of the largest squared distance (ranges may be 0)
 
 
@@ -36,7 +40,7 @@ class Completed:
     """All squared distances, in the unit of the observed ones, and the points with these distances."""
 
     squared_distances: Floats  # (n, n)
-    positions: Floats  # (n, k), centered at the origin
+    positions: Floats  # (n, k), centered at the origin, or in the coordinates of known points
     gap: float  # relative duality gap
 
 
@@ -46,7 +50,9 @@ def geodesics(ranges: Ranges) -> Floats:
     return (squared + squared.T) / 2
 
 
-def sdp_frobenius(squared_distances: Floats, mask: Bools, dimensions: int) -> Completed:
+def sdp_frobenius(
+    squared_distances: Floats, mask: Bools, dimensions: int, *, known: Anchors | None = None
+) -> Completed:
     """The paper's problem: minimize ||M ∘ (D - K(G))||_F² subject to G ⪰ 0 and G 1 = 0.
 
     This function reproduces the paper. It takes at most 300 points and 6,000 pairs. It raises NotConvergedError if the
@@ -54,12 +60,22 @@ def sdp_frobenius(squared_distances: Floats, mask: Bools, dimensions: int) -> Co
 
     If the mask leaves out many pairs, many G fit equally well, and their points lie in more dimensions than requested.
     The result is then in the middle of the solutions, because that is where an interior-point method ends.
+
+    Positions of `known` points constrain their entries of the Gram matrix, as the paper proposes. The result is then in
+    their coordinates.
     """
-    problem = _Problem(squared_distances, mask, dimensions)
+    problem = _Problem(squared_distances, mask, dimensions, known)
     return problem.completed(problem.solve(None))
 
 
-def sdp_trace(squared_distances: Floats, mask: Bools, dimensions: int, *, kappa: float | None = None) -> Completed:
+def sdp_trace(
+    squared_distances: Floats,
+    mask: Bools,
+    dimensions: int,
+    *,
+    kappa: float | None = None,
+    known: Anchors | None = None,
+) -> Completed:
     """The tighter, Lagrangian form: maximize tr(H) - κ ||M ∘ (K(V H Vᵀ) - D)||_F subject to H ⪰ 0.
 
     V is an orthonormal basis of the centered vectors, so V H Vᵀ is a G with G 1 = 0, and tr(H) = tr(G). The points
@@ -72,7 +88,7 @@ def sdp_trace(squared_distances: Floats, mask: Bools, dimensions: int, *, kappa:
     """
     if kappa is not None and not 0.0 < kappa <= MAX_KAPPA:
         raise BadInputError(f"kappa must be above 0 and at most {MAX_KAPPA:g}, got {kappa:g}")
-    problem = _Problem(squared_distances, mask, dimensions)
+    problem = _Problem(squared_distances, mask, dimensions, known)
     weight = 2.0 * problem.geodesic_trace / problem.norm if kappa is None else kappa
     for _ in range(DOUBLINGS if kappa is None else 1):
         try:
@@ -88,11 +104,16 @@ def sdp_trace(squared_distances: Floats, mask: Bools, dimensions: int, *, kappa:
 class _Problem:
     """Shared by both forms: the observed pairs in a unit that suits the solver, and the conversion back."""
 
-    def __init__(self, squared_distances: Floats, mask: Bools, dimensions: int) -> None:
+    def __init__(self, squared_distances: Floats, mask: Bools, dimensions: int, known: Anchors | None) -> None:
         squared, kept = np.array(squared_distances, dtype=np.float64), np.array(mask, dtype=bool)
         check_square(squared, "matrix of distances")
         if kept.shape != squared.shape:
             raise BadInputError(f"the mask has shape {kept.shape}, but the matrix of distances {squared.shape}")
+        self.known = known
+        if known is not None:
+            _check_known(known, len(squared), dimensions)
+            corner = np.ix_(known.points, known.points)
+            squared[corner], kept[corner] = cdist(known.positions, known.positions, "sqeuclidean"), True
         instead = "use fewer points, or mappable.recover, the default method, which takes any number"
         if len(squared) > LIMIT:
             raise BadInputError(
@@ -106,12 +127,18 @@ class _Problem:
             )
         self.unit = float(self.ranges.metres.max() ** 2)  # in this unit the largest squared distance is 1
         self.wanted: Floats = np.square(self.ranges.metres) / self.unit
-        self.norm = float(np.sqrt(2.0) * np.linalg.norm(self.wanted))  # ||M ∘ D||_F: the matrix has each pair twice
+        self.weights = np.ones(len(self.wanted))
+        if known is not None:
+            both = np.isin(self.ranges.i, known.points) & np.isin(self.ranges.j, known.points)
+            self.weights[both] = KNOWN_WEIGHT
+        self.norm = float(
+            np.sqrt(2.0) * np.linalg.norm(self.wanted[self.weights == 1.0])
+        )  # ||M ∘ D||_F: the matrix has each pair twice
         shortest = float(geodesics(self.ranges).sum()) / (2.0 * self.ranges.count) / self.unit
         self.geodesic_trace = max(shortest, LEAST_TRACE)
 
     def solve(self, radius: float | None) -> Solution:
-        found = solve(self.ranges, self.wanted, self.geodesic_trace / self.ranges.count, radius)
+        found = solve(self.ranges, self.wanted, self.geodesic_trace / self.ranges.count, radius, self.weights)
         if not found.gap <= CONVERGED:
             raise NotConvergedError(
                 f"the semidefinite program did not converge: its relative gap is {found.gap:.1g}, expected at most"
@@ -124,4 +151,15 @@ class _Problem:
         gram: Floats = self.unit * found.gram
         squared = np.maximum(np.diag(gram)[:, None] - 2.0 * gram + np.diag(gram), 0.0)
         np.fill_diagonal(squared, 0.0)
-        return Completed(squared, classical_mds(squared, self.dimensions), found.gap)
+        positions = classical_mds(squared, self.dimensions)
+        if self.known is not None:
+            positions = align(positions[self.known.points], self.known.positions, scale=False)(positions)
+        return Completed(squared, positions, found.gap)
+
+
+def _check_known(known: Anchors, count: int, dimensions: int) -> None:
+    if known.positions.shape[1] != dimensions:
+        raise BadInputError(f"known positions have {known.positions.shape[1]} dimensions, expected {dimensions}")
+    check_points("a known position", known.points, count)
+    if len(known) >= count:
+        raise BadInputError("all points are known: there is nothing to complete")

@@ -14,12 +14,12 @@ from mappable.maps.ranging import ranges_between
 from mappable.recovery.align import align, aligned_score
 from mappable.recovery.align import score as plain_score
 from mappable.recovery.baselines import interpolated, trivial_rows
-from mappable.recovery.drive import missing_steps, recover_drive
 from mappable.recovery.hints import Anchors
 from mappable.recovery.matrices.mask import MaskReport, connect, mask_report, oracle_mask, paper_mask, threshold_mask
 from mappable.recovery.matrices.sdp import Completed, sdp_frobenius, sdp_trace
+from mappable.recovery.pipeline import missing_steps, recover
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.unanchored.smacof import smacof
+from mappable.recovery.smacof import smacof
 
 KNOWN = 10  # images with known positions
 KNOWN_SIGMA = 0.05  # standard deviation of a known position, in positive radii
@@ -148,10 +148,10 @@ class Repetition:
             yield self._in_place(ANCHORED, self._anchored(ranges))
 
     def _recovered(self, ranges: Ranges) -> Floats:
-        return recover_drive(ranges, self.truth.shape[1], seed=self.seed).positions
+        return recover(ranges, self.truth.shape[1], assume_steps=True, seed=self.seed).positions
 
     def _anchored(self, ranges: Ranges) -> Floats:
-        return recover_drive(ranges, anchors=self.anchors, seed=self.seed).positions
+        return recover(ranges, anchors=self.anchors, assume_steps=True, seed=self.seed).positions
 
     def _aligned(self, method: str, group: str, points: Floats) -> Drawn:
         similar, rigid = (aligned_score(points, self.truth, scale=scale).rmse for scale in (True, False))

@@ -1,1 +1,0 @@
-"""Recovery when some positions are known."""

@@ -1,1 +1,0 @@
-"""Recovery from ranges alone: no position is known."""

@@ -1,0 +1,81 @@
+"""Odometry files: by row, by time, with pauses, cut, and what is wrong with them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mappable.errors import BadInputError
+from mappable.odometry import Track, read_track
+from mappable.recovery.files import motions_of_track, read_odometry
+from mappable.recovery.hints import Motions
+
+TURN = "0 0 0.7071067811865476 0.7071067811865476"  # 90 degrees to the left
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_poses_become_motions_seen_from_the_point_before(tmp_path: Path) -> None:
+    file = written(tmp_path, "one.tum", f"0 0 0 0 0 0 0 1\n1 2 0 0 {TURN}\n2 2 3 0 {TURN}\n")
+    track = read_odometry(file)
+    assert isinstance(track, Track)
+    flat, solid = motions_of_track(track, 3, None, 2), motions_of_track(track, 3, None, 3)
+    np.testing.assert_allclose(flat.metres, [[2, 0], [3, 0]], atol=1e-9)
+    np.testing.assert_allclose(flat.rotations[0], [[0, -1], [1, 0]], atol=1e-9)
+    np.testing.assert_allclose(solid.metres, [[2, 0, 0], [3, 0, 0]], atol=1e-9)
+
+
+def test_times_of_images_select_poses_and_pauses_join_nothing(tmp_path: Path) -> None:
+    rows = [f"{time},{time},0,0" for time in (0, 1, 2, 3, 100, 101, 102)]
+    track = read_odometry(written(tmp_path, "one.csv", "\n".join(["time,x,y,yaw", *rows])))
+    assert isinstance(track, Track)
+    found = motions_of_track(track, 5, np.array([0.5, 2.5, 100.5, 101.5, 200.0]), 2)
+    assert found.i.tolist() == [0, 2]
+    np.testing.assert_allclose(found.metres[:, 0], [2.0, 1.0])
+    found = motions_of_track(track, 7, np.array([2.0, 3.0, 40.0, 41.0, 100.0, 101.0, 102.0]), 2)
+    assert found.i.tolist() == [0, 4, 5]  # two images lie inside the pause
+
+
+def test_a_table_of_motions_between_points(tmp_path: Path) -> None:
+    file = written(tmp_path, "one.csv", "i,j,forward,left,turn,sigma,sigma_turn\n0,1,2,0.5,0.1,0.2,0.05\n")
+    found = read_odometry(file)
+    assert isinstance(found, Motions)
+    np.testing.assert_allclose(np.diag(found.covariance[0]), [0.04, 0.04, 0.0025])
+
+
+def test_motions_over_time_add_up_to_poses(tmp_path: Path) -> None:
+    rows = ["time,forward,left,turn", "0,5,5,1", "1,2,0,1.5707963", "2,3,0,0"]
+    track = read_track(written(tmp_path, "one.csv", "\n".join(rows)))
+    np.testing.assert_allclose(track.positions, [[0, 0], [2, 0], [2, 3]], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.csv", "i,dx\n0,1\n", "has the columns i, dx, expected"),
+        ("a.csv", "time,x,y,yaw\n1,0,0,0\n1,1,0,0\n", "row 3: column 'time' is '1', expected a time later"),
+        ("a.tum", "0 0 0 0 0 0 0 1\n1 2 0\n", "row 2: 3 values, expected 8"),
+        ("a.tum", "0 0 0 0 0 0 0 1\n1 2 0 0 0 0 0 5\n", "row 2: column 'qw' is '5': it does not make a rotation"),
+        ("a.tum", "0 0 0 0 0 0 0 1\n", "has 1 poses; give at least two"),
+        ("a.csv", "i,j,forward,left,turn\n0,1,1,0,90\n", "row 2: column 'turn' is '90', expected -6.28319 to 6.28319"),
+        ("a.csv", "i,j,forward,left,turn,sigma\n0,1,1,0,0,1e-30\n", "row 2: column 'sigma' is '1e-30'"),
+        ("a.csv", "i,j,forward,left,turn\n2,2,1,0,0\n", "row 2: column 'j' is '2': it must differ from i"),
+    ],
+)
+def test_a_file_that_cannot_be_is_named(name: str, text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=words):
+        read_odometry(written(tmp_path, name, text))
+
+
+def test_poses_of_another_drive_are_refused(tmp_path: Path) -> None:
+    track = read_odometry(written(tmp_path, "one.csv", "time,x,y,yaw\n0,0,0,0\n1,1,0,0\n"))
+    assert isinstance(track, Track)
+    with pytest.raises(BadInputError, match="2 poses for 5 points without times"):
+        motions_of_track(track, 5, None, 2)
+    with pytest.raises(BadInputError, match=r"from 0\.000 to 1\.000 s, but the images from 50\.000"):
+        motions_of_track(track, 3, np.array([50.0, 51.0, 52.0]), 2)
+    with pytest.raises(BadInputError, match="2 dimensions, expected 3"):
+        motions_of_track(track, 2, None, 3)
