@@ -25,9 +25,9 @@ from mappable.arrays import Floats
 from mappable.recovery.align import aligned_score
 from mappable.recovery.matrices import interior_point
 from mappable.recovery.matrices.sdp import geodesics
+from mappable.recovery.mds import classical_mds
+from mappable.recovery.pipeline import recover
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.unanchored.mds import classical_mds
-from mappable.recovery.unanchored.pipeline import recover
 from simulated_ranges import NOISES, measure, route
 
 cvxpy: Any = importlib.import_module("cvxpy")  # has no types
@@ -36,11 +36,11 @@ LENGTH, STEPS = 672.0, 3.4  # metres of the loop; reach of the ranges in steps
 LONGEST = 100  # most points for cvxpy's Clarabel and SCS; more would take an hour
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Print a table for each number of points."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, nargs="+", default=[50, 100, 200, 300])
-    for count in parser.parse_args().points:
+    for count in parser.parse_args(arguments).points:
         positions = route("loop", count, seed=2)
         ranges = measure(positions, NOISES["mid"], seed=2, radius=STEPS * LENGTH / count)
         print(f"\n{count} points, {len(ranges)} pairs{'':21}{'CPU s':>9}{'off':>10}{'error, m':>10}")

@@ -24,6 +24,9 @@ OVERLAP = 0.12  # fraction of a loop that is driven twice
 CURVATURE = 0.05  # per metre, of routes that wind: spread, or amplitude
 MEMORY, PERIOD = 20.0, 80.0  # metres after which a curvature is another one, and of a snaking route from left to left
 
+STEP_SIGMA, TURN_SIGMA = 0.05, 0.01  # noise of odometry: metres and radians per step
+SCALE, BIAS = 0.02, 0.001  # drift of odometry: share of a step, and radians per metre
+
 
 @dataclass(frozen=True)
 class Noise:
@@ -102,6 +105,25 @@ def measure(
     pairs = np.concatenate([pairs, added])
     metres = np.concatenate([metres, rng.uniform(0.1, 1.0, len(added)) * radius])
     return Ranges(len(positions), pairs[:, 0], pairs[:, 1], metres, noise.sigma(metres))
+
+
+def odometry(
+    positions: Floats, rng: np.random.Generator, *, drifting: bool
+) -> tuple[Ints, Ints, Floats, Floats, tuple[float, float]]:
+    """Odometry along a path (n, 2), seen from a camera that looks along its way: the arguments of `Motions`."""
+    x, y = np.gradient(positions, axis=0).T
+    heading = np.unwrap(np.arctan2(y, x))
+    cos, sin = np.cos(heading[:-1]), np.sin(heading[:-1])
+    east, north = np.diff(positions, axis=0).T
+    metres = np.stack([cos * east + sin * north, cos * north - sin * east], 1)
+    turns = np.diff(heading)
+    if drifting:
+        turns = turns + BIAS * np.linalg.norm(metres, axis=1)
+        metres = (1 + SCALE) * metres
+    metres = metres + rng.normal(0, STEP_SIGMA, metres.shape)
+    turns = turns + rng.normal(0, TURN_SIGMA, turns.shape)
+    i = np.arange(len(turns), dtype=np.int64)
+    return i, i + 1, metres, turns, (STEP_SIGMA, TURN_SIGMA)
 
 
 def response(metres: Floats, radius: float) -> Floats:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from mappable.evaluation import paper
@@ -20,7 +20,10 @@ STUDIES = Path(__file__).parent
 ROOT = STUDIES.parent
 PAGES = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("results", "start", "scale", "sequences", "serve", "export")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("results", "start", "scale", "sequences", "serve", "export", "recover")
+    ),
 ]
 
 SETS = {"street-v1": "10 m", "rooms-v1": "1 m", "Nordland": "5 frames"}  # positive radius
@@ -228,41 +231,43 @@ def describe_live() -> str:
     return write(columns, [[hundredths(row[key]) if "wrong" in key else row[key] for key in columns] for row in rows])
 
 
-def describe_between_known_positions() -> str:
-    """Recovery between known positions, beside straight lines."""
-    rows = [
-        [
-            row["route, noise"].replace("`", ""),
-            row["known positions"],
-            hundredths(row["interpolated, %"]),
-            f"**{hundredths(row['recover_anchored, %'])}**",
-            hundredths(row["NEES"]),
-        ]
-        for row in rows_of("recovery", "between known positions")
-        if "high" not in row["route, noise"] and row["known positions"] < 20
-    ]
-    return write(["route, noise", "known positions", "straight lines, %", "**ours**, %", "NEES"], rows)
+def describe_recovery() -> str:
+    """Recovery beside the version before, which sampled all courses of a drive, and beside straight lines."""
+    rows = []
+    for row in read("recovery/compare.json")["rows"]:
+        before, ours = row["base"], row["new"]
+        nees = [result["nees"] for result in ours if result["nees"] is not None]
+        lines = [line for line in row["line"] if line is not None]
+        rows.append(
+            [
+                row["case"],
+                len(row["seeds"]),
+                hundredths(median([result["error"] for result in before])),
+                f"**{hundredths(median([result['error'] for result in ours]))}**",
+                hundredths(median(lines)) if lines else "",
+                hundredths(median(nees)) if nees else "",
+                sum(result["said"] for result in ours),
+                hundredths(median([result["seconds"] for result in before])),
+                hundredths(median([result["seconds"] for result in ours])),
+            ]
+        )
+    columns = ["case", "drives", "0.2.0, m", "**ours**, m", "straight lines, m", "NEES", "listed"]
+    return write([*columns, "0.2.0, CPU s", "ours, CPU s"], rows)
 
 
-def describe_with_odometry() -> str:
-    """Recovery with ranges (noise `mid`) and odometry, beside GTSAM."""
-    keys = ["GTSAM, m", "ours, m: NEES", "GTSAM, m: NEES", "ours, m: CPU s", "GTSAM, m: CPU s"]
-    rows = [
-        [row["odometry"], row["known positions"], f"**{row['ours, m']:.2f}**", *(hundredths(row[key]) for key in keys)]
-        for row in rows_of("recovery", "with odometry")
-        if row["false ranges, %"] == 0 and row["noise"] == "mid"
-    ]
-    columns = ["odometry", "known positions", "**ours**, m", "GTSAM, m"]
-    return write([*columns, "NEES, ours", "NEES, GTSAM", "CPU s, ours", "CPU s, GTSAM"], rows)
-
-
-def describe_without_known_positions() -> str:
-    """Recovery from distances alone, beside shapes that need no image."""
-    routes = ("loop, mid", "open, mid", "loop, learned", "open, learned")
-    methods = ("straight line", "circle", "`mappable.recover`", "the paper's SDP (Frobenius)", "scikit-learn Isomap")
-    rows = {row["100 images on 672 m"]: row for row in rows_of("recovery", "without known positions")}
-    table = [[method, *(hundredths(rows[method][route]) for route in routes)] for method in methods]
-    return write(["method", *(f"{route}, %" for route in routes)], table)
+def describe_recovery_alternatives() -> str:
+    """Recovery beside plain GTSAM, scikit-learn and the paper's program: median errors in metres."""
+    cases: dict[str, dict[str, float]] = {}
+    for row in read("recovery/benchmark.json")["rows"]:
+        cases.setdefault(row["case"], {})[row["method"]] = row["error, m"]
+    methods = ["mappable.recover", "plain GTSAM", "the paper's SDP, converged", "scikit-learn MDS of paths"]
+    shapes = ["straight line", "straight lines", "circle"]
+    rows = []
+    for case, errors in cases.items():
+        least = min((errors[shape] for shape in shapes if shape in errors), default=None)
+        cells = [hundredths(errors[method]) if method in errors else "" for method in methods]
+        rows.append([case, f"**{cells[0]}**", *cells[1:], "" if least is None else hundredths(least)])
+    return write(["case", "**ours**", *methods[1:], "line or circle"], rows)
 
 
 def describe_speed() -> str:
@@ -310,7 +315,8 @@ def describe_readme() -> str:
 def describe_origins() -> str:
     """Hardware and date of the runs that the tables come from; the files state the commands."""
     files = ["table1/street-v1.json", "table1/rooms-v1.json", "table1/gains.json"]
-    files += [f"{study}/tables.json" for study in ("drives", "live", "recovery", "speed")]
+    files += [f"{study}/tables.json" for study in ("drives", "live", "speed")]
+    files += ["recovery/compare.json", "recovery/benchmark.json"]
     rows = []
     for file in files:
         kept = read(file)
@@ -335,9 +341,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "of drives with trained encoders": describe_trained_drives,
     "of home and away": describe_home_and_away,
     "of live cameras": describe_live,
-    "between known positions": describe_between_known_positions,
-    "with odometry": describe_with_odometry,
-    "without known positions": describe_without_known_positions,
+    "of recovery": describe_recovery,
+    "of recovery alternatives": describe_recovery_alternatives,
     "of speed": describe_speed,
     "of trainings": describe_trainings,
     "of the README": describe_readme,

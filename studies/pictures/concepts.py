@@ -30,10 +30,9 @@ from mappable.places.files import load_places
 from mappable.places.table import Places
 from mappable.plotting import BLACK, BLUE, GRAY, GREEN, ORANGE, VERMILION
 from mappable.recovery.align import align
-from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.hints import Anchors
+from mappable.recovery.pipeline import recover
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.unanchored.pipeline import recover
 
 BEFORE, AFTER = "off-the-shelf-seed0", "triplet+huber-ours-seed0"
 NEAR, FAR = 10.0, 25.0  # the radii of the demo
@@ -228,7 +227,7 @@ def recovery() -> Figure:
         three.plot(*(points - np.array([0, 60 * number])).T, color=color, linewidth=2, label=f"part {number + 1}")
     three.set_title("two gaps in the chain: three maps, which nothing joins", fontsize=10)
     known = np.arange(0, 400, 40)
-    anchored = recover_anchored(ranges, Anchors(known, truth[known], sigma=0.5))
+    anchored = recover(ranges, anchors=Anchors(known, truth[known], sigma=0.5))
     four.plot(*truth.T, color=FAINT, linewidth=4)
     four.plot(*anchored.positions.T, color=BLUE, linewidth=2, label="recovered, not moved at all")
     four.plot(*truth[known].T, "o", color=BLACK, markersize=5, label="known positions")

@@ -32,8 +32,8 @@ from mappable.places.table import Places
 from mappable.recovery.align import aligned_score
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices.mask import choose_threshold
+from mappable.recovery.pipeline import recover
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.unanchored.pipeline import recover
 
 ROUNDS = 20  # of expectation-maximization
 LEAST_VARIANCE = 1e-9

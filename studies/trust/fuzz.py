@@ -553,12 +553,11 @@ TARGETS = {
         Target(
             "odometry.csv",
             _text("a.csv", "i,j,x,y,sigma\n0,1,3,0.5,0.2\n1,2,3,0.25,0.2\n"),
-            _call("mappable.recovery.tracks", "read_odometry", "a.csv"),
+            _call("mappable.recovery.files", "read_odometry", "a.csv"),
         ),
         Target(
             "turns.csv",
             _text("a.csv", "point,radians\n1,0.5\n2,-0.25\n"),
-            _call("mappable.recovery.files", "read_turns", "a.csv"),
         ),
         _own("truth.csv", "ranges/truth.csv", "a.csv", "recovery.files:read_truth", 60),
         _own("truth.txt", "located.txt", "a.txt", "recovery.files:read_truth", 40),
