@@ -379,23 +379,24 @@ def _pth(base: Path, folder: Path) -> Path:
     return folder / "a.pth"
 
 
-def _form(base: Path, folder: Path) -> Any:
-    from mappable.service.body import parse_form
-
-    return parse_form((folder / "body").read_bytes(), "multipart/form-data; boundary=wall", ("known",))
-
-
 def _known_field(base: Path, folder: Path) -> Any:
-    from mappable.service.app import _known, _parsed
+    from mappable.service.bodies import known_positions
 
-    return _known(_parsed((folder / "known").read_bytes()))
+    return known_positions((folder / "known").read_text("utf-8", "replace"))
 
 
 def _descriptors_body(base: Path, folder: Path) -> Any:
-    from mappable.service.body import JSON, NPY, parse_descriptors
+    from mappable.containers import npy_from_bytes, parse_json
+    from mappable.errors import BadInputError
+    from mappable.service.bodies import unit_vectors
 
     (file,) = folder.iterdir()
-    return parse_descriptors(file.read_bytes(), NPY if file.name == "npy" else JSON, 2)
+    data = file.read_bytes()
+    try:
+        sent = npy_from_bytes(data) if file.name == "npy" else parse_json(data, len(data))["descriptors"]
+    except (ValueError, TypeError, KeyError) as error:  # the server answers these by one sentence
+        raise BadInputError(str(error)) from None
+    return unit_vectors(sent, 2)
 
 
 def write_video(base: Path, folder: Path, telemetry: bool = False) -> Path:
@@ -591,7 +592,6 @@ TARGETS = {
         _own("map index", "indexed-map", "index-*", "maps.map:Map.open"),
         _own("result.json", "result", "result.json", "evaluation.result:Result.load"),
         _own("arrays.safetensors", "result", "arrays.safetensors", "evaluation.result:Result.load"),
-        Target("multipart body", _text("body", FORM), _form),
         Target("descriptors body", _text("json", '{"descriptors": [[0.6, 0.8]], "images": ["a"]}'), _descriptors_body),
         Target("descriptors body .npy", _npy_body, _descriptors_body),
         Target(

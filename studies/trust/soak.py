@@ -85,7 +85,7 @@ class Client:
         self.alone = self._offline(work, *self.images)
         self.together = self._offline(work, base / "images/wednesday", "--sequence")
         self.map = ask_server(port, "GET", "/map")[1]
-        self.landmarks = [landmark["id"] for landmark in json.loads(self.map)["landmarks"]]
+        self.landmarks = [landmark["id"] for landmark in json.loads(self.map)["places"]]
         self.first: dict[str, bytes] = {}
 
     def _offline(self, work: Path, *words: object) -> list[Any]:

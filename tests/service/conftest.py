@@ -21,21 +21,16 @@ from mappable.maps import Map, build_map
 from mappable.maps.encoders import encoder_of
 from mappable.places import Frame, Places
 from mappable.service.app import create_app
-from mappable.service.connections import Connections
 from mappable.service.engine import Engine
-from mappable.service.hosts import Hosts
-from mappable.service.limits import Limits
+from mappable.service.guard import Hosts
+from mappable.service.limits import Settings
 from mappable.service.metrics import Metrics
 from mappable.service.server import bind, server_of
-from mappable.service.sessions import SessionStore
-from mappable.service.tiles import Tiles
 
 WIDTH, HEIGHT, PIXELS_PER_METRE, LENGTH = 64, 48, 4, 160.0
 DRIVES = {"train": (0.0, 4.0), "calibration": (0.5, 1.5), "test": (2.0, 2.0)}  # first place, and metres to the next
 OXFORD = Frame("oxford", crs="EPSG:32630", origin=(620_000.0, 5_734_000.0, 0.0))
-LIMITS = Limits(
-    body=1_000_000, pixels=1_000_000, queue=100, timeout=10, read_timeout=1, connections=300, memory=50_000_000
-)
+SETTINGS = Settings(body=1_000_000, pixels=1_000_000, queue=100, timeout=10, connections=300, memory=50_000_000)
 BOUNDARY = "wall"
 
 
@@ -157,33 +152,24 @@ def stacks() -> str:
 
 @pytest.fixture(scope="session")
 def start(small_backbone: str) -> Iterator[Start]:
-    """Serve the map of a folder, in a thread, with limits and optionally a token."""
+    """Serve the map of a folder, in a thread, with settings and optionally a token."""
     servers = []
 
     def run(
         folder: Path,
-        limits: Limits = LIMITS,
+        settings: Settings = SETTINGS,
         token: str | None = None,
         images: Sequence[Path] | None = None,
         hosts: Hosts | None = None,
-        sessions: SessionStore | None = None,
-        tiles: Tiles | None = None,
     ) -> Client:
         opened = Map.open(folder)
         encoder = None if opened.encoder_file is None else encoder_of(opened, device="cpu")
-        engine = Engine(opened, encoder, limits, Metrics())
-        connections, bound, up = Connections(limits), bind("127.0.0.1", 0), threading.Event()
-        app = create_app(
-            engine,
-            connections,
-            token=token,
-            images=[opened.places.root] if images is None else images,
-            hosts=hosts,
-            sessions=sessions,
-            tiles=tiles,
-        )
-        server = server_of(app, bound, connections, lambda address: up.set())
-        thread = threading.Thread(target=server.run)
+        engine = Engine(opened, encoder, settings, Metrics())
+        bound, up = bind("127.0.0.1", 0), threading.Event()
+        shown = [opened.places.root] if images is None else images
+        app = create_app(engine, token=token, images=shown, hosts=hosts, ready=up.set)
+        server = server_of(app, settings)
+        thread = threading.Thread(target=server.run, args=([bound],))
         thread.start()
         servers.append((server, thread))
         assert up.wait(30)
@@ -199,7 +185,7 @@ def start(small_backbone: str) -> Iterator[Start]:
 
 @pytest.fixture(scope="session")
 def client(start: Start, map_folder: Path) -> Client:
-    """A client of a server that all tests share; its timeout for a body is 1 s."""
+    """A client of a server that all tests share."""
     return start(map_folder)
 
 

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from mappable.cli.app import app
 from mappable.errors import BadInputError
+from mappable.service.limits import Settings
 from mappable.service.server import bind
 
 
@@ -51,8 +52,36 @@ def test_a_token_is_one_word(map_folder: Path, tmp_path: Path, content: str) -> 
     assert refused(map_folder, "--token-file", file).startswith(f"{file}: ")
 
 
-def test_a_token_is_given_once_and_can_be_read(map_folder: Path, tmp_path: Path) -> None:
-    assert "--token-file" in refused(map_folder, "--token", "a", "--token-file", tmp_path / "b")
+def test_a_token_can_be_read(map_folder: Path, tmp_path: Path) -> None:
     assert str(tmp_path / "b") in refused(map_folder, "--token-file", tmp_path / "b")
     (tmp_path / "b").write_bytes(b"\xff\xfe")
     assert str(tmp_path / "b") in refused(map_folder, "--token-file", tmp_path / "b")
+
+
+def test_settings_are_shown_and_read(map_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "limits.yaml"
+    file.write_text("queue: 5\n")
+    shown = CliRunner().invoke(app, ["serve", "--settings", str(file), "--show-settings"])
+    assert shown.exit_code == 0
+    again = tmp_path / "again.yaml"
+    again.write_text(shown.stdout)
+    assert Settings.read(again) == Settings(queue=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("queues: 5", "'queues' is not a setting; expected some of: body"),
+        ("queue: many", "setting queue is 'many', expected a whole number above 0"),
+        ("queue: true", "setting queue is True"),
+        ("timeout: 0", "setting timeout is 0, expected a number above 0"),
+        ("- a", "is not a setting"),
+        ("a: [", "not YAML"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(map_folder: Path, tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "limits.yaml"
+    file.write_text(text)
+    said = refused(map_folder, "--settings", file)
+    assert said.startswith(f"{file}: ")
+    assert problem in said

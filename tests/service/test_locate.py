@@ -86,7 +86,7 @@ def test_so_many_candidates_are_named(client: Any, images: Images, count: int) -
     assert len(near) == min(count, 40)  # landmarks there are
     assert near[0]["landmark"] == found["landmark"]
     assert [one["feature_distance"] for one in near] == sorted(one["feature_distance"] for one in near)
-    landmarks = {one["id"]: one["coordinates"] for one in client.get("/map").json["landmarks"]}
+    landmarks = {one["id"]: one["coordinates"] for one in client.get("/map").json["places"]}
     assert all(one["coordinates"] == landmarks[one["landmark"]] for one in near)
 
 
@@ -110,7 +110,7 @@ def test_a_drive_is_recovered_from_its_images(client: Any, images: Images) -> No
     answer = client.post_files("/recover", images)
     assert answer.status == 200
     told = answer.json
-    assert [one["image"] for one in told["points"]] == [name for name, _ in images]
+    assert [one["image"] for one in told["images"]] == [name for name, _ in images]
     assert told["known"] == 0
     assert told["undetermined"]
     assert sum(told["parts"]) == len(images)
@@ -123,7 +123,7 @@ def test_known_positions_put_a_drive_into_the_map(client: Any, images: Images, w
     known = json.dumps([{"point": n, "coordinates": true[n].tolist(), "sigma": 0.3} for n in rows])
     answer = client.post_files("/recover", images, known=known)
     assert answer.status == 200
-    points = answer.json["points"]
+    points = answer.json["images"]
     assert answer.json["known"] == len(rows)
     assert points[1]["covariance"]
     off = np.linalg.norm([one["coordinates"] for one in points] - true, axis=1)
@@ -133,7 +133,7 @@ def test_known_positions_put_a_drive_into_the_map(client: Any, images: Images, w
 @pytest.mark.parametrize(
     ("known", "status", "part"),
     [
-        ("[", 400, "field known: not JSON"),
+        ("[", 422, "field known: invalid json"),
         ('[{"point": 0}]', 422, "coordinates"),
         ('[{"point": 99999, "coordinates": [0, 0]}]', 422, "99999"),
         ('[{"point": 0, "coordinates": [0, 0, 0]}]', 422, "point 0 has 3 coordinates"),

@@ -71,9 +71,9 @@ def balance(tmp_path: Path) -> Iterator[Callable[[int, int], int]]:
     def begin(first: int, second: int) -> int:
         port = free_port()
         (shown,) = re.findall(r"```nginx\n(.*?)```", PAGE.read_text(), re.DOTALL)
-        for written, own in (("first:8000", first), ("second:8000", second)):
+        for written, own in (("first:8000", f"127.0.0.1:{first}"), ("second:8000", f"127.0.0.1:{second}")):
             assert written in shown
-            shown = shown.replace(written, f"127.0.0.1:{own}")
+            shown = shown.replace(written, own)
         assert "listen 80;" in shown
         folders = "".join(f"{kind}_temp_path {tmp_path};" for kind in ("client_body", "proxy", "fastcgi"))
         folders += "".join(f"{kind}_temp_path {tmp_path};" for kind in ("uwsgi", "scgi"))
@@ -143,3 +143,28 @@ def test_no_request_is_lost_if_a_replica_is_killed(
         assert REQUESTS // 2 < served < REQUESTS + len(images)  # the other replica answered until it was killed
     finally:
         server.kill()
+
+
+def test_sessions_reach_their_server_and_a_new_one_replaces_a_lost_one(
+    map_folder: Path,
+    images: list[tuple[str, bytes]],
+    serve: Callable[..., Any],
+    balance: Callable[[int, int], int],
+    new_client: Callable[[int], Any],
+) -> None:
+    ports = free_port(), free_port()
+    servers = [serve(map_folder, port) for port in ports]
+    client = new_client(balance(*ports))
+
+    def update(session: str, number: int) -> int:
+        return int(client.post(f"/sessions/{session}/update?time={number}", images[number][1]).status)
+
+    session = client.post("/sessions", b"", None).json["id"]
+    assert [update(session, number) for number in range(6)] == [200] * 6
+    holders = [new_client(port).get(f"/sessions/{session}/events").status == 200 for port in ports]
+    assert sorted(holders) == [False, True]
+    servers[holders.index(True)].send_signal(signal.SIGKILL)
+    assert update(session, 6) in (404, 502)  # nginx does not repeat an update
+    assert update(session, 7) == 404
+    again = client.post("/sessions", b"", None).json["id"]
+    assert update(again, 8) == 200

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ from mappable.cli.app import app
 from mappable.errors import BadInputError
 from mappable.maps import Map
 from mappable.places import Places
-from mappable.service.hosts import Hosts
-from mappable.service.limits import Limits
-from mappable.service.logins import MOST_CLIENTS, SECONDS, Logins
+from mappable.service.guard import Hosts
 
 Start = Callable[..., Any]
 EVERY_ADDRESS = "0.0.0.0"
@@ -36,6 +33,8 @@ def test_a_server_answers_to_this_machine(host: str) -> None:
         "evil.example:8000",
         "localhost.evil.example",
         "127.0.0.1.evil.example",
+        "[::1].evil.example",
+        "[::1]evil.example:80",
         "192.0.2.7",
         "[",
         ":",
@@ -64,32 +63,6 @@ def test_an_allowed_host_is_a_name(name: str) -> None:
     with pytest.raises(BadInputError, match=r"--allowed-host is .*expected a host name") as refused:
         Hosts(others=[name])
     assert len(str(refused.value)) < 200
-
-
-def test_wrong_tokens_are_counted_by_client_and_forgotten() -> None:
-    now = 0.0
-    logins = Logins(3, lambda: now)
-    for _ in range(3):
-        assert not logins.must_wait("192.0.2.1")
-        logins.failed("192.0.2.1")
-        now += 1.0
-    assert logins.must_wait("192.0.2.1")
-    assert not logins.must_wait("192.0.2.2")
-    now = SECONDS
-    assert not logins.must_wait("192.0.2.1")
-    logins.failed("192.0.2.1")
-    assert logins.must_wait("192.0.2.1")  # the last three are from 1 s, 2 s and now
-
-
-def test_an_ipv6_client_is_a_network_and_old_clients_are_forgotten() -> None:
-    logins = Logins(1, lambda: 0.0)
-    logins.failed("2001:db8::1")
-    assert logins.must_wait("2001:db8::2")
-    assert not logins.must_wait("2001:db8:0:1::1")
-    for number in range(MOST_CLIENTS):
-        logins.failed(str(number))
-    assert not logins.must_wait("2001:db8::1")
-    assert logins.must_wait("0")
 
 
 ROUTES = ("/", "/viewer/main.js", "/map", "/health", "/metrics", "/openapi.json", "/nowhere")
@@ -123,31 +96,15 @@ def test_a_host_can_be_allowed(start: Start, map_folder: Path) -> None:
 
 
 def test_no_response_may_be_interpreted_as_another_type(client: Any) -> None:
-    landmark = client.get("/map").json["landmarks"][0]
+    landmark = client.get("/map").json["places"][0]
     answers = [client.get(path) for path in (*ROUTES, landmark["image"], "/landmarks/none/image")]
     answers.append(client.post("/locate", b"bad"))
     answers.append(client.ask("DELETE", "/map"))
     answers.append(client.ask("GET", "/", headers={"Host": "evil.example"}))
-    with client.socket() as connection:
-        connection.sendall(b"not HTTP\r\n\r\n")
-        answers.append(client.answer_on(connection))
-    assert {answer.status for answer in answers} >= {200, 400, 404, 405, 421, 422}
+    assert {answer.status for answer in answers} >= {200, 404, 405, 421, 422}
     for answer in answers:
         named = [value for name, value in answer.headers.items() if name.lower() == "x-content-type-options"]
         assert named == ["nosniff"]
-
-
-def test_tokens_cannot_be_guessed_quickly(start: Start, map_folder: Path) -> None:
-    client = start(map_folder, Limits(wrong_tokens=3), token="s3cret")
-    nobody, guess = replace(client, headers={}), replace(client, headers={"Authorization": "Bearer guess"})
-    assert [nobody.get("/map").status for _ in range(5)] == [401] * 5  # no token is not a guess
-    assert client.get("/map").status == 200
-    assert [guess.get("/map").status for _ in range(5)] == [401, 401, 401, 429, 429]
-    told = client.get("/map")  # the right token is not compared either, else guesses could go on
-    assert (told.status, told.headers["retry-after"]) == (429, "60")
-    assert nobody.get("/health").status == 200
-    other = client.ask("GET", "/map", headers={"X-Forwarded-For": "192.0.2.1"})  # a proxy on this machine names clients
-    assert other.status == 200
 
 
 @pytest.fixture

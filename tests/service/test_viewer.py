@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from browser import Browser
-from mappable.errors import BadInputError
 from mappable.features import Encoder
 from mappable.maps import Map, build_map
 from mappable.places import Frame, Places
 from mappable.service import page
-from mappable.service.tiles import tiles_of
 
-OXFORD = Frame("oxford", crs="EPSG:32630", origin=(620_000.0, 5_734_000.0, 0.0))
 WIDE = "document.documentElement.scrollWidth - innerWidth"
 
 
@@ -159,81 +155,6 @@ def test_a_route_is_a_strip(browser: Browser, start: Any, route: Path, images: l
     assert (shown["landmarks"], shown["your image"]) == ([-0.5], [0.5])
     assert all(0 < y < 1 for y in shown["interval"] if y is not None)
     assert browser.complaints() == []
-
-
-@pytest.mark.medium
-def test_tiles_lie_where_they_belong_and_come_from_this_server(
-    browser: Browser, start: Any, map_folder: Path, tmp_path: Path
-) -> None:
-    """Each tile is blue, with a red spot at each landmark that lies in it."""
-    opened, zoom = Map.open(map_folder), 18
-    latitude, longitude = opened.frame.to_latlon(opened.places.positions)
-    across = (longitude + 180) / 360 * 2**zoom
-    down = (1 - np.log(np.tan(np.pi / 4 + np.deg2rad(latitude) / 2)) / np.pi) / 2 * 2**zoom
-    first, last = (np.array([across, down]).min(1) - 1).astype(int), (np.array([across, down]).max(1) + 1).astype(int)
-    for x in range(first[0], last[0] + 1):
-        for y in range(first[1], last[1] + 1):
-            pixels = np.full((256, 256, 3), (0, 0, 255), dtype=np.uint8)
-            for u, v in zip((across - x) * 256, (down - y) * 256, strict=True):
-                pixels[max(int(v) - 6, 0) : max(int(v) + 7, 0), max(int(u) - 6, 0) : max(int(u) + 7, 0)] = (255, 0, 0)
-            (tmp_path / f"{zoom}/{x}").mkdir(parents=True, exist_ok=True)
-            Image.fromarray(pixels).save(tmp_path / f"{zoom}/{x}/{y}.png")
-    tiles = tiles_of(str(tmp_path), opened.frame, "drawn here")
-    client = start(map_folder, tiles=tiles)
-    browser.open(f"http://127.0.0.1:{client.port}/")
-    browser.ready()
-    looks = """(at) => {
-      const plot = document.querySelector("#map-plot"), canvas = document.querySelector("canvas.tiles");
-      const { xaxis, yaxis } = plot._fullLayout, copy = document.createElement("canvas");
-      Object.assign(copy, { width: canvas.width, height: canvas.height });
-      const context = copy.getContext("2d", { willReadFrequently: true });
-      context.drawImage(canvas, 0, 0);
-      const [x, y] = [xaxis._offset + xaxis.l2p(at[0]), yaxis._offset + yaxis.l2p(at[1])];
-      return [...context.getImageData(Math.round(x), Math.round(y), 1, 1).data];
-    }"""
-    for row in (0, 17, 39):
-        position = opened.places.positions[row].tolist()
-        assert browser.until(f"(({looks})({position}))[0] > 200"), row
-        red, _, blue, _ = browser.run(f"({looks})({[position[0] + 6, position[1] + 6]})")
-        assert blue > 200 > 50 > red
-    assert browser.text(".tiles ~ p") == "drawn here"
-    assert client.get("/tiles/18/0/0").status == 204
-    private = start(map_folder, tiles=tiles, token="secret")
-    assert private.get(f"/tiles/{zoom}/{first[0]}/{first[1]}").headers["content-type"] == "image/png"
-    assert private.ask("GET", "/tiles/18/0/0", headers={"Authorization": ""}).status == 401
-    assert browser.complaints() == []
-    assert browser.hosts() == {f"127.0.0.1:{client.port}"}
-
-
-def test_pictures_come_from_another_host_only_if_the_user_names_it(client: Any, start: Any, map_folder: Path) -> None:
-    assert "example.org" not in client.get("/").headers["content-security-policy"]
-    address = "https://tiles.example.org:8443/{z}/{x}/{y}.png?key=1"
-    other = start(map_folder, tiles=tiles_of(address, Map.open(map_folder).frame))
-    policy = other.get("/").headers["content-security-policy"]
-    assert "img-src https://tiles.example.org:8443 'self'" in policy
-    assert "connect-src 'self';" in policy
-    assert other.get("/page").json["tiles"]["address"] == address
-    assert client.get("/page").json["tiles"] is None
-
-
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ("https://tiles.example.org/tiles", "not an address of tiles"),
-        ("https://a b;c/{z}/{x}/{y}", "not an address of tiles"),
-        ("ftp://tiles.example.org/{z}/{x}/{y}", "not an address of tiles"),
-        ("none", "neither a folder nor an address"),
-        (".", "no tiles; expected files"),
-    ],
-)
-def test_tiles_that_cannot_be_shown_are_refused(
-    given: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInputError, match=problem):
-        tiles_of(given, OXFORD)
-    with pytest.raises(BadInputError, match="'hall' has no CRS"):
-        tiles_of(given, Frame("hall"))
 
 
 @pytest.mark.medium

@@ -19,7 +19,20 @@ if TYPE_CHECKING:
 
 INCOMPLETE = 3  # exit code: the command finished, but standard error names something that is missing
 
-MapFolder = Annotated[Path, typer.Argument(metavar="MAP", help="Folder written by `mappable map build`.")]
+
+def map_folder(folder: Path | None) -> Path | None:
+    """The folder of a map; of a folder that `mappable start` wrote, the map in it."""
+    if folder is not None and not (folder / "map.json").exists() and (folder / "map" / "map.json").exists():
+        return folder / "map"
+    return folder
+
+
+MapFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MAP", help="Folder written by `mappable map build` or `mappable start`.", callback=map_folder
+    ),
+]
 Table = Annotated[
     Path,
     typer.Argument(

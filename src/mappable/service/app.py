@@ -1,17 +1,17 @@
 """The HTTP interface: the addresses, their parameters and their errors."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Sequence
+import hmac
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import TypeAdapter, ValidationError
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
@@ -19,77 +19,41 @@ from starlette.types import ASGIApp
 from mappable.errors import MappableError
 from mappable.maps.errors import DamagedMapError
 from mappable.maps.map import Map
-from mappable.service.answers import (
-    Error,
-    Health,
-    KnownPosition,
-    MapAnswer,
-    Positions,
-    Trajectory,
-    describe_map,
-    refusals,
-)
-from mappable.service.body import (
+from mappable.service.bodies import (
     IMAGES,
     MULTIPART,
     NPY,
-    Form,
-    SentDescriptors,
     SentImage,
     kind_of,
-    memory_of,
-    parse_descriptors,
-    parse_form,
-    read_body,
+    known_positions,
+    read_descriptors,
+    read_form,
+    sentence_of,
 )
-from mappable.service.body import JSON as JSON_BODY
-from mappable.service.connections import Connections
-from mappable.service.disk import picture
 from mappable.service.engine import Engine
-from mappable.service.following import Following
-from mappable.service.guard import Guard, answer
-from mappable.service.hosts import Hosts
-from mappable.service.limits import Budget, RefusedError, Reserve
-from mappable.service.metrics import CONTENT_TYPE, Metrics
-from mappable.service.page import JSON, PICTURE, File, add_page
+from mappable.service.guard import Guard, Hosts, answer
+from mappable.service.limits import Budget, RefusedError
+from mappable.service.metrics import CONTENT_TYPE
+from mappable.service.page import PICTURE, File, add_page, facts_of
+from mappable.service.pictures import picture
+from mappable.service.responses import (
+    IMAGE_ERRORS,
+    JSON,
+    Error,
+    Health,
+    KnownPosition,
+    Positions,
+    Trajectory,
+    WholeMap,
+    adapter,
+    refusals,
+    respond,
+    whole_map,
+)
 from mappable.service.session_requests import add_session_requests
-from mappable.service.sessions import SessionsInMemory, SessionStore
-from mappable.service.tiles import Tiles
+from mappable.service.sessions import Sessions
 
 MOST_CANDIDATES = 100
-KNOWN = TypeAdapter(list[KnownPosition])
-_FILES: dict[str, Any] = {
-    MULTIPART: {
-        "schema": {
-            "type": "object",
-            "properties": {"images": {"type": "array", "items": {"type": "string", "format": "binary"}}},
-        }
-    }
-}
-_KNOWN = {
-    "type": "string",
-    "description": "Known positions as JSON; sigma is their standard deviation in metres",
-    "example": '[{"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5}]',
-}
-_DESCRIPTORS: dict[str, Any] = {
-    JSON_BODY: {
-        "schema": {
-            "type": "object",
-            "required": ["descriptors"],
-            "additionalProperties": False,
-            "properties": {
-                "descriptors": {
-                    "type": "array",
-                    "items": {"type": "array", "items": {"type": "number"}},
-                    "description": "One row per image, with as many numbers as the map's descriptors",
-                },
-                "images": {"type": "array", "items": {"type": "string"}, "description": "Names of the images"},
-            },
-        },
-        "example": {"descriptors": [[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]], "images": ["0001.jpg", "0002.jpg"]},
-    },
-    NPY: {"schema": {"type": "string", "format": "binary", "description": "A .npy file of shape (n, D)"}},
-}
 TopK = Annotated[
     int, Query(ge=1, le=MOST_CANDIDATES, description="Number of candidate landmarks per image.", examples=[3])
 ]
@@ -98,12 +62,7 @@ AsSequence = Annotated[
 ]
 Coverage = Annotated[
     float | None,
-    Query(
-        gt=0,
-        lt=1,
-        description="Share of intervals that contain the true distance (default: the map's).",
-        examples=[0.95],
-    ),
+    Query(gt=0, lt=1, description="Share of intervals with the true distance (default: the map's).", examples=[0.95]),
 ]
 Dimensions = Annotated[int, Query(ge=2, le=3, description="Number of coordinates of the trajectory.", examples=[3])]
 Ordered = Annotated[
@@ -120,33 +79,30 @@ EncoderName = Annotated[
         examples=["0f3c9a51d2b7e684"],
     ),
 ]
-_IMAGE_ERRORS = (400, 401, 408, 413, 415, 422, 503)  # statuses of a failed request with images
 
 
 def create_app(
     engine: Engine,
-    connections: Connections,
     *,
     token: str | None = None,
     images: Sequence[Path] = (),
     hosts: Hosts | None = None,
-    sessions: SessionStore | None = None,
-    tiles: Tiles | None = None,
+    ready: Callable[[], None] = lambda: None,
 ) -> ASGIApp:
-    """The application that serves the map of `engine`.
+    """The application that serves the map of `engine`; it calls `ready` when it is up.
 
     Pictures come only from the folder of the map, and from the folders `images`. The application answers to `hosts`
-    (default: this machine). Sessions are kept in `sessions` (default: in memory). The page shows map `tiles` below its
-    plots (default: none).
+    (default: this machine).
     """
-    folders = picture_folders(engine.map, images)
-    limits, metrics = engine.limits, engine.metrics
-    following = Following(engine.map, sessions or SessionsInMemory(limits.sessions, limits.session_timeout))
+    settings, metrics = engine.settings, engine.metrics
+    memory = Budget(settings.memory, "memory", "too many bytes are being received at once")
+    sessions = Sessions(engine.opened, settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        ready()
         yield
-        await asyncio.to_thread(following.close)
+        await asyncio.to_thread(sessions.close)
         await asyncio.to_thread(engine.close)
 
     app = FastAPI(
@@ -158,101 +114,93 @@ def create_app(
         responses=refusals("default"),  # replaces FastAPI's own format of errors
         lifespan=lifespan,
     )
-    memory = Budget(limits.memory, "memory", "too many bytes are being received at once")
     metrics.gauges = {
         ("mappable_queue_images", "Images in progress or waiting."): lambda: engine.queue.taken,
-        ("mappable_connections", "Open connections."): lambda: connections.open,
         ("mappable_received_bytes", "Bytes of requests in memory."): lambda: memory.taken,
     }
-    _add_image_requests(app, engine, memory)
-    _add_descriptor_requests(app, engine, memory)
-    add_session_requests(app, engine, following, memory)
-    _add_map_requests(app, engine, folders)
-    add_page(app, engine.map, encoder=engine.batch_size is not None, tiles=tiles)
-    _add_errors(app, metrics)
-    _describe_token(app, needed=token is not None)
-    return Guard(app, limits=limits, connections=connections, metrics=metrics, token=token, hosts=hosts or Hosts())
+    closed = APIRouter(dependencies=[Depends(_token_check(token))])
+    _add_image_requests(closed, engine)
+    _add_descriptor_requests(closed, engine)
+    add_session_requests(closed, engine, sessions)
+    _add_map_requests(closed, engine, picture_folders(engine.map, images))
+    app.include_router(closed)
+
+    @app.get("/health")
+    def health() -> Health:
+        """Whether the server responds. This address needs no token."""
+        return Health("ok", len(engine.map), engine.queue.taken, engine.map_changed())
+
+    add_page(app.router)
+    _add_errors(app, engine)
+    return Guard(app, settings=settings, memory=memory, metrics=metrics, hosts=hosts or Hosts())
 
 
 def picture_folders(landmarks: Map, images: Sequence[Path]) -> list[Path]:
     """The folders that pictures may come from: that of the map, and those that the user names."""
-    own = [] if landmarks.origin is None else [landmarks.origin.folder]
-    return [*own, *images]
+    return [*([] if landmarks.origin is None else [landmarks.origin.folder]), *images]
 
 
-def _add_image_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:
+def _token_check(token: str | None) -> Callable[..., None]:
+    """What raises if a request does not have the token."""
+
+    def check(given: Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]) -> None:
+        sent = "" if given is None else given.credentials
+        if token is not None and not hmac.compare_digest(sent.encode(), token.encode()):
+            raise RefusedError(401, "token", "the token is missing or wrong: send Authorization: Bearer TOKEN")
+
+    return check
+
+
+def _add_image_requests(app: APIRouter, engine: Engine) -> None:
     """Add the addresses that receive images: `/locate` and `/recover`."""
-    limits, metrics = engine.limits, engine.metrics
 
     @app.post(
         "/locate",
+        response_model=Positions,
         responses={
             207: {"model": Positions, "description": "Some of the images cannot be used."},
-            **refusals(*_IMAGE_ERRORS),
+            **refusals(*IMAGE_ERRORS),
             422: {"model": Positions | Error, "description": "An option is wrong, or no image can be used."},
         },
-        openapi_extra={"requestBody": {"required": True, "content": PICTURE | _FILES}},
+        openapi_extra=_body(PICTURE | _form()),
     )
     async def locate(
-        request: Request,
-        response: Response,
-        top_k: TopK = 5,
-        sequence: AsSequence = False,
-        coverage: Coverage = None,
-    ) -> Positions:
+        request: Request, top_k: TopK = 5, sequence: AsSequence = False, coverage: Coverage = None
+    ) -> Response:
         """Find where images were taken. Send one image as the body, or several as parts with file names."""
-        kind = kind_of(request, (*IMAGES, MULTIPART))
-        with memory.reserving() as reserve:
-            body = await read_body(request, limits, reserve)
-            if kind == MULTIPART:
-                images = (await engine.run(parse_form, body, request.headers["content-type"])).images
-            else:
-                images = [SentImage("image", body)]
-            del body
-            positions, refusals = await engine.locate(images, top_k=top_k, sequence=sequence, coverage=coverage)
-        if refusals and len(images) == 1:
-            raise refusals[0]
-        for one in refusals:
-            metrics.error(one.reason)
-        response.status_code = 200 if not refusals else 207 if len(refusals) < len(images) else 422
-        return positions
+        if kind_of(request, (*IMAGES, MULTIPART)) == MULTIPART:
+            images, _ = await read_form(request, engine.settings.queue)
+        else:
+            images = [SentImage("image", await request.body())]
+        found = await engine.locate(images, top_k=top_k, sequence=sequence, coverage=coverage)
+        failed = sum(outcome.error is not None for outcome in found.positions)
+        return respond(found, 200 if not failed else 207 if failed < len(images) else 422)
 
     @app.post(
         "/recover",
-        responses=refusals(*_IMAGE_ERRORS),
-        openapi_extra={"requestBody": {"required": True, "content": _with_known()}},
+        response_model=Trajectory,
+        responses=refusals(*IMAGE_ERRORS),
+        openapi_extra=_body(_form(known={"type": "string", "description": "Known positions as JSON"})),
     )
-    async def recover(
-        request: Request,
-        dimensions: Dimensions = 2,
-        ordered: Ordered = True,
-    ) -> Trajectory:
+    async def recover(request: Request, dimensions: Dimensions = 2, ordered: Ordered = True) -> Response:
         """Recover the trajectory of images from the distances between them.
 
         If some positions are `known`, the trajectory is in the coordinates of the map.
         """
         kind_of(request, (MULTIPART,))
-        with memory.reserving() as reserve:
-            body = await read_body(request, limits, reserve)
-            form: Form = await engine.run(parse_form, body, request.headers["content-type"], ("known",))
-            del body
-            known = _known(_parsed(form.fields.get("known", b"[]")))
-            return await engine.recover(form.images, known, dimensions=dimensions, ordered=ordered)
+        images, fields = await read_form(request, engine.settings.queue, ("known",))
+        known = known_positions(fields.get("known", "[]"))
+        return respond(await engine.recover(images, known, dimensions=dimensions, ordered=ordered))
 
 
-def _add_descriptor_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:
+def _add_descriptor_requests(app: APIRouter, engine: Engine) -> None:
     """Add the addresses that receive descriptors instead of images."""
-
-    async def received(request: Request, reserve: Reserve) -> SentDescriptors:
-        kind = kind_of(request, (JSON_BODY, NPY))
-        body = await read_body(request, engine.limits, reserve)
-        reserve(memory_of(body, kind))
-        return await engine.run(parse_descriptors, body, kind, engine.map.store.dimensions)
 
     @app.post(
         "/locate/descriptors",
-        responses=refusals(*_IMAGE_ERRORS),
-        openapi_extra={"requestBody": {"required": True, "content": _DESCRIPTORS}},
+        response_model=Positions,
+        responses=refusals(*IMAGE_ERRORS),
+        openapi_extra=_body(_descriptors()),
     )
     async def locate_descriptors(
         request: Request,
@@ -260,38 +208,43 @@ def _add_descriptor_requests(app: FastAPI, engine: Engine, memory: Budget) -> No
         top_k: TopK = 5,
         sequence: AsSequence = False,
         coverage: Coverage = None,
-    ) -> Positions:
+    ) -> Response:
         """Find where images were taken, by descriptors that the client computed. They are scaled to length one."""
-        with memory.reserving() as reserve:
-            sent = await received(request, reserve)
-            if sent.known:
-                raise RefusedError(422, "known", "known: only /recover/descriptors takes known positions")
-            return await engine.locate_descriptors(sent, encoder, top_k=top_k, sequence=sequence, coverage=coverage)
+        sent = await read_descriptors(request, engine.map.store.dimensions)
+        if sent.known:
+            raise RefusedError(422, "known", "known: only /recover/descriptors takes known positions")
+        options: dict[str, Any] = {"top_k": top_k, "sequence": sequence, "coverage": coverage}
+        return respond(await engine.locate_descriptors(sent, encoder, **options))
 
     @app.post(
         "/recover/descriptors",
-        responses=refusals(*_IMAGE_ERRORS),
-        openapi_extra={"requestBody": {"required": True, "content": _descriptors_with_known()}},
+        response_model=Trajectory,
+        responses=refusals(*IMAGE_ERRORS),
+        openapi_extra=_body(_descriptors(known=adapter(list[KnownPosition]).json_schema()["items"])),
     )
     async def recover_descriptors(
         request: Request, encoder: EncoderName, dimensions: Dimensions = 2, ordered: Ordered = True
-    ) -> Trajectory:
+    ) -> Response:
         """Recover the trajectory of images from their descriptors. JSON may contain `known` positions."""
-        with memory.reserving() as reserve:
-            sent = await received(request, reserve)
-            known = _known(sent.known)
-            return await engine.recover_descriptors(sent, encoder, known, dimensions=dimensions, ordered=ordered)
+        sent = await read_descriptors(request, engine.map.store.dimensions)
+        return respond(await engine.recover_descriptors(sent, encoder, dimensions=dimensions, ordered=ordered))
 
 
-def _add_map_requests(app: FastAPI, engine: Engine, folders: Sequence[Path]) -> None:
-    """Add the addresses that only read: the map, pictures of landmarks, health and metrics."""
-    described = describe_map(engine.map, lambda name: f"/landmarks/{quote(name)}/image")
-    map_json = File(described.model_dump_json().encode(), JSON)
+def _add_map_requests(app: APIRouter, engine: Engine, folders: Sequence[Path]) -> None:
+    """Add the addresses that only read: the map, pictures of landmarks, and metrics."""
+    described = whole_map(engine.map, lambda name: f"/landmarks/{quote(name)}/image")
+    map_json = File(adapter(WholeMap).dump_json(described), JSON)
+    facts = facts_of(engine.map, encoder=engine.batch_size is not None)
 
-    @app.get("/map", response_model=MapAnswer, responses=refusals(401))
+    @app.get("/map", response_model=WholeMap, responses=refusals(401))
     def the_map(request: Request) -> Response:
         """Frame, calibration and landmarks of the map."""
         return map_json.answer(request)
+
+    @app.get("/page", include_in_schema=False)
+    def the_facts(request: Request) -> Response:
+        """What the viewer shows besides the map."""
+        return facts.answer(request)
 
     @app.get(
         "/landmarks/{landmark:path}/image",
@@ -305,96 +258,62 @@ def _add_map_requests(app: FastAPI, engine: Engine, folders: Sequence[Path]) -> 
         data, kind = picture(engine.map.places, engine.rows[landmark], folders)
         return Response(data, media_type=kind)
 
-    @app.get("/health")
-    def health() -> Health:
-        """Whether the server responds. This address needs no token."""
-        return Health(status="ok", landmarks=len(engine.map), queue=engine.queue.taken)
-
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **refusals(401)})
     async def the_metrics() -> Response:
         """Counters in the text format of Prometheus."""
         return Response(engine.metrics.text(), media_type=CONTENT_TYPE)
 
 
-def _add_errors(app: FastAPI, metrics: Metrics) -> None:
+def _add_errors(app: FastAPI, engine: Engine) -> None:
     """Turn every exception into a JSON error."""
 
-    @app.exception_handler(RefusedError)
-    async def refused(request: Request, refusal: RefusedError) -> JSONResponse:
-        metrics.error(refusal.reason)
+    def refused(request: Request, refusal: RefusedError) -> JSONResponse:
+        engine.metrics.error(refusal.reason)
         return answer(refusal)
 
-    @app.exception_handler(MappableError)
-    async def bad_input(request: Request, error: MappableError) -> JSONResponse:
-        return await refused(request, RefusedError(422, "bad_input", str(error)))
+    def failed(request: Request, error: Exception) -> JSONResponse:
+        return refused(request, _refusal_of(error, request))
 
-    @app.exception_handler(DamagedMapError)
-    async def damaged(request: Request, error: DamagedMapError) -> JSONResponse:
+    for kind in (MappableError, RequestValidationError, HTTPException, ClientDisconnect, RefusedError, Exception):
+        app.add_exception_handler(kind, failed)
+
+
+def _refusal_of(error: Exception, request: Request) -> RefusedError:
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, DamagedMapError):
         sentence = "a file of the map is damaged; `mappable map verify` on the server names it"
-        return await refused(request, RefusedError(500, "damaged", sentence))
-
-    @app.exception_handler(RequestValidationError)
-    async def bad_option(request: Request, error: RequestValidationError) -> JSONResponse:
-        return await refused(request, RefusedError(422, "option", _sentence(error.errors()[0])))
-
-    @app.exception_handler(HTTPException)
-    async def no_such(request: Request, error: HTTPException) -> JSONResponse:
+        return RefusedError(500, "damaged", sentence)
+    if isinstance(error, MappableError):
+        return RefusedError(422, "bad_input", str(error))
+    if isinstance(error, RequestValidationError):
+        return RefusedError(422, "option", sentence_of(error.errors()[0]))
+    if isinstance(error, HTTPException):
         what = f"{request.method} {request.url.path}: {error.detail.lower()}"
-        return await refused(request, RefusedError(error.status_code, "address", what))
-
-    @app.exception_handler(ClientDisconnect)
-    async def gone(request: Request, error: ClientDisconnect) -> JSONResponse:
-        return await refused(request, RefusedError(400, "disconnected", "the body is incomplete"))
-
-    @app.exception_handler(Exception)
-    async def failed(request: Request, error: Exception) -> JSONResponse:
-        return await refused(
-            request, RefusedError(500, "failure", "internal error of the server; its log has the details")
-        )
+        return RefusedError(error.status_code, "address", what)
+    if isinstance(error, ClientDisconnect):
+        return RefusedError(400, "disconnected", "the body is incomplete")
+    return RefusedError(500, "failure", "internal error of the server; its log has the details")
 
 
-def _describe_token(app: FastAPI, *, needed: bool) -> None:
-    """Describe the token in the OpenAPI document, so that generated clients can send it."""
-    without_token = app.openapi
-
-    def with_token() -> dict[str, Any]:
-        document = without_token()
-        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{"token": []}] if needed else [{}, {"token": []}]
-        document["paths"]["/health"]["get"]["security"] = []
-        return document
-
-    app.openapi = with_token  # type: ignore[method-assign]
+def _body(content: dict[str, Any]) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": content}}
 
 
-def _with_known() -> dict[str, Any]:
-    schema = _FILES[MULTIPART]["schema"]
-    return {MULTIPART: {"schema": schema | {"properties": schema["properties"] | {"known": _KNOWN}}}}
+def _form(**fields: Any) -> dict[str, Any]:
+    files = {"type": "array", "items": {"type": "string", "format": "binary"}}
+    return {MULTIPART: {"schema": {"type": "object", "properties": {"images": files, **fields}}}}
 
 
-def _descriptors_with_known() -> dict[str, Any]:
-    schema = _DESCRIPTORS[JSON_BODY]["schema"]
-    example = {"descriptors": [[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]], "known": [{"point": 0, "coordinates": [12.0, 3.5]}]}
-    known = {"type": "array", "items": KnownPosition.model_json_schema()}
-    return _DESCRIPTORS | {
-        JSON_BODY: {"schema": schema | {"properties": schema["properties"] | {"known": known}}, "example": example}
+def _descriptors(known: Any = None) -> dict[str, Any]:
+    vectors = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
+    properties: dict[str, Any] = {
+        "descriptors": vectors | {"description": "One row per image, with as many numbers as the map's descriptors"},
+        "images": {"type": "array", "items": {"type": "string"}, "description": "Names of the images"},
     }
-
-
-def _parsed(text: bytes) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise RefusedError(400, "known", "field known: not JSON, or nested too deeply") from None
-
-
-def _known(values: Any) -> list[KnownPosition]:
-    try:
-        return KNOWN.validate_python(values)
-    except ValidationError as error:
-        raise RefusedError(422, "known", f"field known: {_sentence(error.errors()[0])}") from None
-
-
-def _sentence(error: Any) -> str:
-    where = " ".join(str(part) for part in error["loc"] if part != "query")
-    return f"{where}: {error['msg'].lower()}" if where else error["msg"].lower()
+    if known is not None:
+        properties["known"] = {"type": "array", "items": known}
+    schema = {"type": "object", "required": ["descriptors"], "additionalProperties": False, "properties": properties}
+    example = {"descriptors": [[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]], "images": ["0001.jpg", "0002.jpg"]}
+    binary = {"type": "string", "format": "binary", "description": "A .npy file of shape (n, D)"}
+    return {JSON: {"schema": schema, "example": example}, NPY: {"schema": binary}}

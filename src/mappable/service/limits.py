@@ -1,10 +1,15 @@
-"""The limits of a server, and the error of a request that exceeds one."""
+"""The settings of a server, and the error of a request that it refuses."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
 
-from mappable.errors import BadInputError
+import yaml
+
+from mappable.errors import BadInputError, listed, shown
+from mappable.files import reading
 
 Reserve = Callable[[int], None]
 
@@ -17,26 +22,56 @@ class RefusedError(Exception):
         self.status, self.reason, self.sentence = status, reason, sentence
 
 
-@dataclass(frozen=True)
-class Limits:
-    """All limits; times are in seconds."""
+def _setting(default: float, meaning: str) -> Any:
+    return field(default=default, metadata={"meaning": meaning})
 
-    body: int = 64 * 2**20  # bytes of one request body
-    pixels: int = 50_000_000  # pixels of one image
-    queue: int = 256  # images that are being decoded, wait for the encoder or are in it; also images per request
-    timeout: float = 60.0  # from a request to its response, and again until the client has read the response
-    read_timeout: float = 20.0  # for receiving the headers, and again for the body
-    connections: int = 512  # open connections
-    memory: int = 2**30  # bytes of all requests in progress; the same again for responses that clients have not read
-    wrong_tokens: int = 10  # per minute and client address
-    sessions: int = 1000  # cameras that are followed at once
-    session_timeout: float = 600.0  # after which a session without updates expires
+
+@dataclass(frozen=True)
+class Settings:
+    """What `mappable serve --settings FILE` reads, in YAML. All values are above 0."""
+
+    body: int = _setting(64_000_000, "bytes of one request body")
+    pixels: int = _setting(50_000_000, "pixels of one image")
+    memory: int = _setting(1_000_000_000, "bytes of all requests in progress")
+    queue: int = _setting(256, "images in progress; also images of one request")
+    connections: int = _setting(512, "open connections")
+    timeout: float = _setting(60.0, "seconds from a request to its response")
+    sessions: int = _setting(1000, "cameras that are followed at once")
+    session_timeout: float = _setting(600.0, "seconds without an update after which a session expires")
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not value > 0:
-                raise BadInputError(f"limit {field.name} must be above 0, got {value}")
+        for each in fields(self):
+            value: Any = getattr(self, each.name)
+            kinds = (int, float) if isinstance(each.default, float) else (int,)
+            if isinstance(value, bool) or not isinstance(value, kinds) or not value > 0:
+                expected = "a number" if float in kinds else "a whole number"
+                raise BadInputError(f"setting {each.name} is {shown(value)}, expected {expected} above 0")
+
+    @classmethod
+    def read(cls, file: Path) -> "Settings":
+        """The settings of a YAML file; what it does not name has its default."""
+        with reading(file):
+            text = file.read_text("utf-8")
+        try:
+            values = yaml.safe_load(text) or {}
+        except yaml.YAMLError as error:
+            raise BadInputError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
+        known = [each.name for each in fields(cls)]
+        wrong = next((name for name in values if name not in known), None) if isinstance(values, dict) else file.name
+        if wrong is not None:
+            raise BadInputError(f"{file}: {shown(wrong)} is not a setting; expected some of: {listed(known)}")
+        try:
+            return cls(**values)
+        except BadInputError as error:
+            raise BadInputError(f"{file}: {error}") from None
+
+    def to_yaml(self) -> str:
+        """All settings with their meanings."""
+        lines = [f"{each.name}: {getattr(self, each.name)}" for each in fields(self)]
+        width = max(map(len, lines))
+        return "\n".join(
+            f"{line:<{width}}  # {each.metadata['meaning']}" for line, each in zip(lines, fields(self), strict=True)
+        )
 
 
 class Budget:

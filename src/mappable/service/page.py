@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from mappable.maps.calibration import Calibration
 from mappable.maps.map import Map
-from mappable.service.body import IMAGES
+from mappable.service.bodies import IMAGES
 from mappable.service.limits import RefusedError
-from mappable.service.tiles import Tiles, grid_of
+from mappable.service.responses import JSON
 
 FOLDER = Path(__file__).parent / "viewer"
 LIBRARY = FOLDER / "vendor/plotly.min.js"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-JSON = "application/json"
 PICTURE = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMAGES}  # for OpenAPI
 HEADERS = {
     # Allow nothing from other addresses, and only scripts in files. plotly.js adds its own <style>.
@@ -47,8 +46,8 @@ class File:
     def tag(self) -> str:
         return f'"{hashlib.sha256(self.data).hexdigest()[:16]}"'
 
-    def answer(self, request: Request, **more: str) -> Response:
-        headers = HEADERS | more | {"ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    def answer(self, request: Request) -> Response:
+        headers = HEADERS | {"ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if request.headers.get("if-none-match") == self.tag:
             return Response(status_code=304, headers=headers)
         if "gzip" in request.headers.get("accept-encoding", ""):
@@ -63,62 +62,25 @@ def missing() -> str | None:
     return "the viewer is not installed (plotly.js is missing): run packaging/vendor in a source checkout"
 
 
-def is_open(path: str) -> bool:
-    """True for paths of the page itself, which need no token: the page has no data, and asks the user for the token."""
-    return path == "/" or path.startswith("/viewer/")
-
-
-def add_page(app: FastAPI, landmarks: Map, *, encoder: bool, tiles: Tiles | None) -> None:
-    """Add the viewer of a map at `/`, and what it shows besides `/map` at `/page`.
-
-    Only with `tiles` of another host may the page load anything from there: pictures.
-    """
-    policy = HEADERS["Content-Security-Policy"]
-    if tiles is not None and tiles.origin:
-        policy = policy.replace("img-src ", f"img-src {tiles.origin} ")
-    facts = File(json.dumps(_facts(landmarks, encoder=encoder, tiles=tiles)).encode(), JSON)
+def add_page(app: APIRouter) -> None:
+    """Add the viewer of a map at `/`. The page has no data, so it needs no token, and asks the user for the token."""
     files = {} if missing() else {str(file.relative_to(FOLDER)): _read(file) for file in sorted(FOLDER.rglob("*.*"))}
 
     @app.get("/", include_in_schema=False)
     def page(request: Request) -> Response:
         late = "the viewer was installed after the server started; restart the server"
-        index = _found(files, "index.html", missing() or late)
-        return index.answer(request, **{"Content-Security-Policy": policy})
-
-    @app.get("/page", include_in_schema=False)
-    def the_facts(request: Request) -> Response:
-        """The map's name, the curve of its calibration, whether it has an encoder, and where its tiles are."""
-        return facts.answer(request)
-
-    @app.get("/tiles/{zoom}/{x}/{y}", include_in_schema=False)
-    def tile(zoom: int, x: int, y: int) -> Response:
-        """A map tile from the folder of tiles; empty if it has no such tile."""
-        found = None if tiles is None else tiles.read(zoom, x, y)
-        if found is None:
-            return Response(status_code=204)
-        return Response(found[0], media_type=found[1], headers={"Cache-Control": "private, max-age=3600"})
+        return _found(files, "index.html", missing() or late).answer(request)
 
     @app.get("/viewer/{name:path}", include_in_schema=False)
     def part(request: Request, name: str) -> Response:
         return _found(files, name, f"the viewer has no file {name!r}").answer(request)
 
 
-def _facts(landmarks: Map, *, encoder: bool, tiles: Tiles | None) -> dict[str, Any]:
+def facts_of(landmarks: Map, *, encoder: bool) -> File:
+    """What the viewer shows besides `/map`: the map's name, the curve of its calibration, whether it has an encoder."""
     known = landmarks.calibration
-    return {
-        "name": landmarks.name,
-        "encoder": encoder,
-        "calibration": None if known is None else _curve(known),
-        "tiles": None
-        if tiles is None
-        else {
-            "address": tiles.address,
-            "own": tiles.folder is not None,
-            "zooms": tiles.zooms,
-            "credit": tiles.credit,
-            "grid": grid_of(landmarks.frame, landmarks.places.positions),
-        },
-    }
+    facts = {"name": landmarks.name, "encoder": encoder, "calibration": None if known is None else _curve(known)}
+    return File(json.dumps(facts).encode(), JSON)
 
 
 def _curve(known: Calibration) -> dict[str, Any]:

@@ -4,18 +4,14 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from mappable.errors import BadInputError
-from mappable.service.connections import Connections
+from mappable.service.limits import Settings
 
 KEEP_ALIVE = 5  # seconds that a connection may be idle between two requests
-STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -37,60 +33,33 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-def server_of(app: ASGIApp, bound: socket.socket, connections: Connections, ready: Callable[[str], None]) -> "Server":
-    """A server for the application; `run` starts it, and it calls `ready` with its address when it is up."""
+def server_of(app: ASGIApp, settings: Settings) -> uvicorn.Server:
+    """A server for the application. At a signal, it finishes the requests in progress; at a second one, it stops."""
     config = uvicorn.Config(
         app,
-        http=connections.protocol(),
+        http="h11",
         ws="none",
         loop="asyncio",
         log_config=None,
         log_level="error",
         access_log=False,
         server_header=False,
+        limit_concurrency=settings.connections,
         timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=int(connections.limits.timeout) + 1,
+        timeout_graceful_shutdown=int(settings.timeout) + 1,
     )
-    return Server(config, bound, ready)
+    return uvicorn.Server(config)
 
 
-class Server(uvicorn.Server):
-    """A uvicorn server that stops at SIGINT or SIGTERM.
-
-    After the first signal it accepts no more connections, and finishes the requests in progress. After a second signal
-    it does not wait for clients.
-    """
-
-    def __init__(self, config: uvicorn.Config, bound: socket.socket, ready: Callable[[str], None]) -> None:
-        super().__init__(config)
-        self._bound, self._ready = bound, ready
-
-    def run(self, sockets: list[socket.socket] | None = None) -> None:
-        super().run(sockets or [self._bound])
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready(_address_of(self._bound))
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """As in uvicorn, but do not raise the signal again: stopping a server is not a failure."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self._stop) for number in STOPPING}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit
-        self.should_exit = True
+def run(app: ASGIApp, settings: Settings, bound: socket.socket) -> None:
+    """Serve until a signal. A stop is no failure: uvicorn raises the signal again at the end, which does nothing."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+    server_of(app, settings).run(sockets=[bound])
 
 
-def _address_of(bound: socket.socket) -> str:
+def address_of(bound: socket.socket) -> str:
     """The address in the form that a browser accepts."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,20 +1,18 @@
 """The addresses of sessions: create one, update it with images, stream its estimates, delete it."""
 
-import json
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import FastAPI, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from mappable.arrays import Floats32
 from mappable.maps.localizer import Estimate, Odometry
-from mappable.service.answers import Deleted, Session, refusals
-from mappable.service.body import IMAGES, SentImage, kind_of, read_body
-from mappable.service.engine import Engine
-from mappable.service.following import Following
-from mappable.service.limits import Budget, RefusedError
-from mappable.service.page import JSON, PICTURE
+from mappable.service.bodies import IMAGES, SentImage, kind_of, read_json, unit_vectors
+from mappable.service.engine import Described, Engine
+from mappable.service.limits import RefusedError
+from mappable.service.page import PICTURE
+from mappable.service.responses import JSON, Deleted, NewSession, refusals, respond
+from mappable.service.sessions import Sessions
 
 EVENTS = "text/event-stream"
 LARGEST = 1e12  # of times and motions in requests
@@ -34,19 +32,19 @@ def _number(description: str, example: float) -> Any:
     return Query(ge=-LARGEST, le=LARGEST, allow_inf_nan=False, description=description, examples=[example])
 
 
-def add_session_requests(app: FastAPI, engine: Engine, following: Following, memory: Budget) -> None:
+def add_session_requests(app: APIRouter, engine: Engine, sessions: Sessions) -> None:
     """Add the addresses below `/sessions`."""
-    limits = engine.limits
+    settings = engine.settings
 
     @app.post("/sessions", responses=refusals(401, 422, 503))
-    async def create() -> Session:
+    async def create() -> NewSession:
         """Create a session, which follows one camera."""
-        name, revision = await following.create()
-        return Session(id=name, revision=revision, seconds=limits.session_timeout)
+        return NewSession(*await sessions.create(), settings.session_timeout)
 
     @app.post(
         "/sessions/{session}/update",
-        responses=refusals(400, 401, 404, 408, 413, 415, 422, 503),
+        response_model=Estimate,
+        responses=refusals(400, 401, 404, 413, 415, 422, 503),
         openapi_extra={"requestBody": {"required": True, "content": PICTURE | _DESCRIPTOR}},
     )
     async def update(
@@ -67,15 +65,13 @@ def add_session_requests(app: FastAPI, engine: Engine, following: Following, mem
                 examples=[[0.01, 0, 0, 0, 0.01, 0, 0, 0, 0.001]],
             ),
         ] = None,
-    ) -> Estimate:
+    ) -> Response:
         """Take an image, or its descriptor, and return where the camera is."""
         odometry = _odometry(forward, left, turn, covariance)
         kind = kind_of(request, (*IMAGES, JSON))
-        await following.check(session)
-        with memory.reserving() as reserve:
-            body = await read_body(request, limits, reserve)
-            described = _descriptor(body) if kind == JSON else await engine.describe(SentImage("image", body))
-        return await following.update(session, described, time, odometry)
+        sessions.find(session)
+        described = await _described(request, kind, engine)
+        return respond(await sessions.update(session, described, time, odometry))
 
     @app.get(
         "/sessions/{session}/events",
@@ -84,16 +80,16 @@ def add_session_requests(app: FastAPI, engine: Engine, following: Following, mem
     )
     async def events(request: Request, session: _ID) -> Response:
         """Stream the estimates as Server-Sent Events; `Last-Event-ID` continues after an estimate."""
-        await following.check(session)
+        sessions.find(session)
         last = request.headers.get("last-event-id", "")
         after = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else 0
-        stream = following.events(session, after, limits.timeout / 2)
+        stream = sessions.events(session, after, settings.timeout / 2)
         return StreamingResponse(stream, media_type=EVENTS, headers={"Cache-Control": "no-store"})
 
-    @app.delete("/sessions/{session}", responses=refusals(401, 404, 503))
+    @app.delete("/sessions/{session}", responses=refusals(401, 404))
     async def delete(session: _ID) -> Deleted:
         """Delete a session."""
-        await following.remove(session)
+        sessions.remove(session)
         return Deleted(deleted=session)
 
 
@@ -108,14 +104,12 @@ def _odometry(
     return Odometry(forward, left, turn, rows)
 
 
-def _descriptor(body: bytes) -> Floats32:
-    try:
-        given = json.loads(body)["descriptor"]
-        with np.errstate(over="ignore"):
-            descriptor: Floats32 = np.array(given, dtype=np.float32)
-        if descriptor.ndim != 1:
-            raise ValueError
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+async def _described(request: Request, kind: str, engine: Engine) -> Described:
+    """The descriptor of the image that was sent, or the descriptor that was sent."""
+    if kind != JSON:
+        return await engine.describe(SentImage("image", await request.body()))
+    sent = await read_json(request)
+    if not isinstance(sent, dict) or not isinstance(sent.get("descriptor"), list):
         sentence = 'the body is not a descriptor; send JSON such as {"descriptor": [0.1, ...]}'
-        raise RefusedError(400, "descriptor", sentence) from None
-    return descriptor
+        raise RefusedError(400, "descriptor", sentence)
+    return unit_vectors([sent["descriptor"]], engine.map.store.dimensions)[0]  # type: ignore[no-any-return]

@@ -1,189 +1,129 @@
-"""Where sessions are kept: in memory, or as files in a folder that several servers share."""
+"""Sessions: each follows one camera, in the memory of this process."""
 
+import asyncio
+import json
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
-from typing import Protocol
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
+import numpy as np
+
+from mappable.arrays import Floats32
 from mappable.errors import BadInputError
-from mappable.files import write_atomically
-from mappable.locks import take
-from mappable.service.limits import RefusedError
+from mappable.maps.localizer import Estimate, Localizer, Odometry
+from mappable.maps.opened import OpenMap
+from mappable.service.limits import RefusedError, Settings
 
-DIGITS = 32  # hexadecimal digits of an id
-SUFFIX = ".safetensors"
-PATIENCE = 5.0  # seconds that a request waits for another server that works on the same session
-
-
-class Slot:
-    """The content of a session; assign another one to replace it."""
-
-    def __init__(self, content: bytes) -> None:
-        self.content = content
+RECENT = 50  # estimates that a session keeps for its streams
+STREAM_SECONDS = 15.0  # longest time of a stream; a browser then asks again, from the last estimate on
+AGAIN = 100  # milliseconds after which a browser asks again
+NO_IMAGE: Floats32 = np.empty(0, dtype=np.float32)
 
 
-class SessionStore(Protocol):
-    """Sessions by id, each some bytes. A session that nobody updates expires.
+@dataclass
+class Session:
+    """A camera: its localizer, and its last estimates as JSON, each with its number."""
 
-    An unknown session raises a `RefusedError` with status 404.
-    """
+    localizer: Localizer
+    used: float
+    count: int = 0
+    recent: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=RECENT))
+    cloud: list[list[float]] = field(default_factory=list)
+    updated: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def create(self, content: bytes) -> str:
-        """Store a new session and return its id; raises if there are too many."""
 
-    def hold(self, name: str) -> AbstractContextManager[Slot]:
-        """A context in which nobody else holds the session. What it assigns is stored on exit, also after an error."""
+class Sessions:
+    """All sessions on one map. A session that nobody updates expires; all of them end with the server."""
 
-    def stamp(self, name: str) -> float:
-        """A number that changes with each update."""
+    def __init__(self, opened: OpenMap, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._opened, self._settings, self._clock = opened, settings, clock
+        self._sessions: dict[str, Session] = {}
+        self._thread = ThreadPoolExecutor(1, "sessions")  # updates take turns
 
-    def read(self, name: str) -> bytes:
-        """The content, as of the last update."""
+    async def create(self) -> tuple[str, str]:
+        """The id of a new session, and the revision of the map."""
+        self._expire()
+        if len(self._sessions) >= self._settings.sessions:
+            sentence = f"there are {len(self._sessions):,} sessions already; delete one, or try again later"
+            raise RefusedError(503, "sessions", sentence)
+        localizer = await self._run(Localizer, self._opened)
+        name = secrets.token_hex(16)
+        self._sessions[name] = Session(localizer, self._clock())
+        return name, localizer.revision
+
+    def find(self, name: str) -> Session:
+        """The session; raises if there is none."""
+        self._expire()
+        if name not in self._sessions:
+            sentence = f"the session {name[:32]!r} does not exist, or it expired; create a new one"
+            raise RefusedError(404, "session", sentence)
+        return self._sessions[name]
+
+    async def update(
+        self, name: str, described: Floats32 | RefusedError, seconds: float, odometry: Odometry | None
+    ) -> Estimate:
+        """Take an image; the odometry of an image that cannot be read still counts."""
+        session = self.find(name)
+        session.used = self._clock()
+        loop = asyncio.get_running_loop()
+        estimate: Estimate = await self._run(self._update, session, described, seconds, odometry, loop)
+        return estimate
 
     def remove(self, name: str) -> None:
         """Forget a session."""
+        self.find(name).updated.set()
+        del self._sessions[name]
 
+    async def events(self, name: str, after: int, seconds: float) -> AsyncIterator[str]:
+        """Server-Sent Events: the estimates of a session after number `after`, for some seconds."""
+        yield f"retry: {AGAIN}\n\n"
+        loop = asyncio.get_running_loop()
+        end = loop.time() + min(seconds, STREAM_SECONDS)
+        while name in self._sessions and loop.time() < end:
+            session = self._sessions[name]
+            session.updated.clear()
+            for number, text in list(session.recent):
+                if number > after:
+                    cloud = json.dumps(session.cloud) if number == session.count else "null"
+                    yield f'id: {number}\ndata: {text[:-1]}, "cloud": {cloud}}}\n\n'
+                    after = number
+            try:
+                await asyncio.wait_for(session.updated.wait(), end - loop.time())
+            except TimeoutError:
+                return
 
-class SessionsInMemory:
-    """Sessions of one server; they end with it."""
+    def close(self) -> None:
+        """Stop the thread."""
+        self._thread.shutdown(cancel_futures=True)
 
-    def __init__(self, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._seconds, self._clock = most, seconds, clock
-        self._kept: dict[str, tuple[float, bytes]] = {}
+    async def _run(self, work: Callable[..., Any], *values: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *values)
 
-    def create(self, content: bytes) -> str:
-        self._expire()
-        _check_number(len(self._kept), self._most)
-        name = secrets.token_hex(DIGITS // 2)
-        self._kept[name] = self._clock(), content
-        return name
-
-    @contextmanager
-    def hold(self, name: str) -> Iterator[Slot]:
-        slot = Slot(self.read(name))
+    def _update(
+        self,
+        session: Session,
+        described: Floats32 | RefusedError,
+        seconds: float,
+        odometry: Odometry | None,
+        loop: asyncio.AbstractEventLoop,
+    ) -> Estimate:
+        image = NO_IMAGE if isinstance(described, RefusedError) else described
         try:
-            yield slot
-        finally:
-            self._kept[name] = self._clock(), slot.content
-
-    def stamp(self, name: str) -> float:
-        self._expire()
-        if name not in self._kept:
-            raise _unknown(name)
-        return self._kept[name][0]
-
-    def read(self, name: str) -> bytes:
-        self.stamp(name)
-        return self._kept[name][1]
-
-    def remove(self, name: str) -> None:
-        self.stamp(name)
-        del self._kept[name]
+            estimate = session.localizer.update(image, seconds, odometry)
+        except BadInputError:
+            if isinstance(described, RefusedError):
+                raise described from None
+            raise
+        session.cloud = session.localizer.cloud()
+        session.count += 1
+        session.recent.append((session.count, json.dumps(asdict(estimate))))
+        loop.call_soon_threadsafe(session.updated.set)
+        return estimate
 
     def _expire(self) -> None:
-        oldest = self._clock() - self._seconds
-        self._kept = {name: one for name, one in self._kept.items() if one[0] >= oldest}
-
-
-class SessionsInFolder:
-    """Sessions as files. Servers that share the folder share the sessions, and a server that is killed loses none."""
-
-    def __init__(self, folder: Path, most: int, seconds: float) -> None:
-        self._folder, self._most, self._seconds = folder, most, seconds
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise BadInputError(f"{folder}: cannot be a folder of sessions ({reason}); name another one") from None
-
-    def create(self, content: bytes) -> str:
-        now = time.time()
-        files = [file for file in self._folder.glob(f"*{SUFFIX}") if not self._expire(file, now)]
-        _check_number(len(files), self._most)
-        name = secrets.token_hex(DIGITS // 2)
-        self._write(name, content)
-        return name
-
-    @contextmanager
-    def hold(self, name: str) -> Iterator[Slot]:
-        with self._alone(name):
-            slot = Slot(self.read(name))
-            try:
-                yield slot
-            finally:
-                self._write(name, slot.content)
-
-    def stamp(self, name: str) -> float:
-        file = self._file(name)
-        try:
-            if not self._expire(file, time.time()):
-                return file.stat().st_mtime_ns
-        except FileNotFoundError:
-            pass
-        raise _unknown(name)
-
-    def read(self, name: str) -> bytes:
-        self.stamp(name)
-        try:
-            return self._file(name).read_bytes()
-        except FileNotFoundError:  # another server removed it in this moment
-            raise _unknown(name) from None
-
-    def remove(self, name: str) -> None:
-        with self._alone(name):
-            self._file(name).unlink(missing_ok=True)
-            self._lock(name).unlink(missing_ok=True)
-
-    @contextmanager
-    def _alone(self, name: str) -> Iterator[None]:
-        """A context in which no other server works on the session. The system frees the lock of a killed server."""
-        self.stamp(name)
-        try:
-            lock = take(self._lock(name), within=PATIENCE)
-        except OSError:
-            raise _no_disk() from None
-        if lock is None:
-            raise RefusedError(503, "session", f"another server is busy with the session {name!r}; try again later")
-        with lock:
-            yield
-
-    def _write(self, name: str, content: bytes) -> None:
-        try:
-            write_atomically(self._file(name), lambda stream: stream.write(content))
-        except BadInputError:
-            raise _no_disk() from None
-
-    def _expire(self, file: Path, now: float) -> bool:
-        """Remove a session that expired, and return whether it did."""
-        try:
-            expired = file.stat().st_mtime < now - self._seconds
-        except FileNotFoundError:
-            return True
-        if expired:
-            file.unlink(missing_ok=True)
-            self._lock(file.stem).unlink(missing_ok=True)
-        return expired
-
-    def _file(self, name: str) -> Path:
-        if len(name) != DIGITS or set(name) - set("0123456789abcdef"):
-            raise _unknown(name)
-        return self._folder / f"{name}{SUFFIX}"
-
-    def _lock(self, name: str) -> Path:
-        return self._folder / f"{name}.lock"
-
-
-def _check_number(count: int, most: int) -> None:
-    if count >= most:
-        raise RefusedError(503, "sessions", f"there are {count:,} sessions already; delete one, or try again later")
-
-
-def _no_disk() -> RefusedError:
-    return RefusedError(503, "disk", "the server cannot write to its folder of sessions; its disk may be full")
-
-
-def _unknown(name: str) -> RefusedError:
-    shown = name if len(name) <= DIGITS else f"{name[:DIGITS]}…"
-    return RefusedError(404, "session", f"the session {shown!r} does not exist, or it expired; create a new one")
+        oldest = self._clock() - self._settings.session_timeout
+        self._sessions = {name: session for name, session in self._sessions.items() if session.used >= oldest}

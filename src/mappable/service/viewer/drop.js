@@ -9,7 +9,7 @@ const SPREAD = Math.sqrt(4.605); // standard deviations: the radius that contain
 
 export function dropView(world, come) {
   const { map, page } = world;
-  const landmarks = columns(map.landmarks);
+  const landmarks = columns(map.places);
   let images = [],
     chosen = 0;
 

@@ -21,7 +21,7 @@ export function liveView(world) {
   const plot = () => draw($("#live-plot"), () => ({ traces: traces(), layout: mapAxes(map.unit), map: true }));
 
   function traces() {
-    const made = [landmarkTrace(columns(map.landmarks))];
+    const made = [landmarkTrace(columns(map.places))];
     if (!now) return made;
     const cloud = now.cloud ?? now.places.map((one) => [...one.position.slice(0, 2), one.probability]);
     const size = cloud.map(([, , chance]) => CLOUD[0] + CLOUD[1] * Math.sqrt(chance));

@@ -14,7 +14,7 @@ const tabs = [...document.querySelectorAll("[role=tab]")];
 
 async function start() {
   const world = { map: await json("map"), page: await json("page") };
-  setGround(world.map, world.page.tiles);
+  setGround(world.map);
   describe(world);
   Object.assign(views, {
     map: mapView(world),
@@ -30,7 +30,7 @@ async function start() {
 function describe({ map, page }) {
   document.title = `${page.name} · Mappable`;
   $("#title").textContent = page.name;
-  const landmarks = `${map.landmarks.length.toLocaleString("en")} landmarks in the frame ${map.frame}`;
+  const landmarks = `${map.places.length.toLocaleString("en")} landmarks in the frame ${map.frame}`;
   const calibrated = map.calibration ? "" : "; not calibrated";
   $("#about").textContent = `${landmarks}${calibrated}; positions in ${map.unit}`;
 }

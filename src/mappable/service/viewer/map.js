@@ -2,12 +2,12 @@
 
 import { landmarkImage } from "./api.js";
 import { $, facts, figure, position } from "./page.js";
-import { color, dots, draw, landmarkColor, mapAxes } from "./plots.js";
+import { color, dots, draw, mapAxes } from "./plots.js";
 
 const DRAWN_LANDMARKS = 5000; // at most
 
 export function mapView({ map }) {
-  const { landmarks } = map;
+  const landmarks = map.places;
   let chosen = 0; // row of the landmark in detail
 
   function plot() {
@@ -76,7 +76,7 @@ export function landmarkTrace(all) {
   const [id, x, y] = [all.id, all.x, all.y].map((values) => values.filter((_, n) => n % every === 0));
   return dots(
     { x, y },
-    { symbol: "square-open", size: 7, color: landmarkColor() },
+    { symbol: "square-open", size: 7, color: color("soft") },
     every > 1 ? `landmarks (1 in ${every})` : "landmarks",
     {
       lane: "map",

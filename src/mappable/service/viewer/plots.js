@@ -1,26 +1,20 @@
 // Plots by Plotly in the colors of the page; they are drawn again when the colors change.
 
-import { drawTiles } from "./tiles.js";
-
 const LANES = { images: 0.5, map: -0.5 }; // heights of the rows of a strip
 const drawn = new Map();
-const canvases = new Map();
 const touch = matchMedia("(pointer: coarse)");
 const probe = document.createElement("span");
-let ground = { route: false, tiles: null };
+let route = false;
 probe.hidden = true;
 document.body.append(probe);
 
 // A map whose landmarks lie on one line is a route: it is drawn as a strip, and its positions are one number.
-export function setGround(map, tiles) {
-  ground = { route: map.high[1] - map.low[1] <= 1e-6 * (map.high[0] - map.low[0]), tiles };
+export function setGround(map) {
+  route = map.high[1] - map.low[1] <= 1e-6 * (map.high[0] - map.low[0]);
 }
 
 const isNarrow = () => innerWidth < 560;
-export const isRoute = () => ground.route;
-
-// Landmarks on tiles need a strong color.
-export const landmarkColor = () => color(ground.tiles ? "text" : "soft");
+export const isRoute = () => route;
 
 export function color(name, alpha = 1) {
   probe.style.color = `var(--${name})`;
@@ -33,7 +27,7 @@ export function color(name, alpha = 1) {
 export async function draw(element, make) {
   drawn.set(element, make);
   const { traces, layout = {}, map = false } = make();
-  const strip = map && ground.route;
+  const strip = map && route;
   element.classList.toggle("ribbon", strip);
   await Plotly.react(element, strip ? traces.map(inLane) : traces, merged(base(), layout), {
     responsive: true,
@@ -44,7 +38,6 @@ export async function draw(element, make) {
     modeBarButtons: [["zoomIn2d", "zoomOut2d", "pan2d", "resetScale2d"]],
   });
   for (const svg of element.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the text beside the plot says it
-  if (map && ground.tiles && !canvases.has(element)) addTiles(element);
 }
 
 // Draw visible plots again; hidden plots are drawn when they are shown.
@@ -56,7 +49,7 @@ export function redraw() {
 export function mapAxes(unit, near = null, lanes = ["images", "landmarks"]) {
   const about = (middle) => (near ? { range: [middle - near.reach, middle + near.reach] } : { autorange: true });
   const uirevision = near ? `${near.x} ${near.y}` : "all";
-  if (!ground.route)
+  if (!route)
     return {
       uirevision,
       margin: isNarrow() ? { r: 26 } : {}, // for the buttons, which phones always show
@@ -75,7 +68,7 @@ export function ring(x, y, low, high, name) {
       return [x + r * Math.cos(angle), y + r * Math.sin(angle)];
     });
   const inner = Math.max(low, 0);
-  const path = ground.route ? bars(x, inner, high) : [...circle(high, 1), ...circle(inner, -1)];
+  const path = route ? bars(x, inner, high) : [...circle(high, 1), ...circle(inner, -1)];
   return {
     x: path.map(([at]) => at),
     y: path.map(([, at]) => at),
@@ -104,24 +97,6 @@ function bars(x, low, high) {
 function inLane({ lane = "images", ...trace }) {
   if (lane === null) return trace;
   return { ...trace, y: trace.y.map((one, n) => (one === null ? null : LANES[Array.isArray(lane) ? lane[n] : lane])) };
-}
-
-function addTiles(element) {
-  const canvas = document.createElement("canvas"),
-    credit = document.createElement("p");
-  Object.assign(credit, { className: "soft small", textContent: ground.tiles.credit, hidden: !ground.tiles.credit });
-  canvas.className = "tiles";
-  canvas.ariaHidden = "true";
-  element.before(canvas);
-  element.after(credit);
-  canvases.set(element, canvas);
-  let asked = 0;
-  const paint = () => {
-    cancelAnimationFrame(asked);
-    asked = requestAnimationFrame(() => element.offsetParent && drawTiles(ground.tiles, element, canvas, paint));
-  };
-  for (const event of ["plotly_afterplot", "plotly_relayout", "plotly_relayouting"]) element.on(event, paint);
-  paint();
 }
 
 function base() {
