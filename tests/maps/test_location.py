@@ -50,7 +50,7 @@ def test_as_many_candidates_are_named_as_asked_for(town: Any, found: Location) -
 def test_every_output_has_every_field(town: Any, found: Location, tmp_path: Path) -> None:
     entry = json.loads(json.dumps(asdict(found), allow_nan=False))
     assert list(entry) == NAMES
-    answered = json.loads(adapter(Positions).dump_json(Positions([found, UNREAD])))["positions"]
+    answered = json.loads(adapter(Positions).dump_json(Positions([found, UNREAD], None)))["positions"]
     assert answered == [entry, {"image": "b.jpg", "error": "b.jpg: not an image"}]
     places = town.places(np.zeros((2, 2)), "images")
     write_csv(tmp_path / "out.csv", poses_of_locations(town.map, places, [found, UNREAD]))
