@@ -5,7 +5,9 @@ import pytest
 
 from mappable.arrays import Floats, Floats32
 from mappable.errors import BadInputError
-from mappable.learning.metric import RIDGE, Metric
+from mappable.learning.metric import RIDGE, Metric, curve_to_metres, relations, same_view
+from mappable.places.frames import Frame
+from mappable.places.table import Places
 
 
 def _route(images: int = 120, dimensions: int = 64, noise: float = 0.3, seed: int = 0) -> tuple[Floats32, Floats]:
@@ -65,3 +67,50 @@ def test_one_image_is_refused() -> None:
     descriptors, positions = _route()
     with pytest.raises(BadInputError):
         Metric.fit(descriptors[:1], positions[:1], reach=20.0)
+
+
+def test_relations_of_a_distance_that_saturates() -> None:
+    """Metres that are exact up to 30 m and stop there: equal to loops over pairs, and reach 37 m."""
+    random = np.random.default_rng(0)
+    metres = random.uniform(0, 100, 20_000)
+    distances = np.minimum(metres, 30.0)
+    found = relations(distances, metres, near=10.0, far=25.0)
+    assert found.pearson["r1"] == found.pearson["r2"] == pytest.approx(1.0)
+    near = [(distance, truth) for distance, truth in zip(distances, metres, strict=True) if truth <= 50.0]
+    assert found.pairs == {
+        "r1": int((metres <= 10).sum()),
+        "r2": int((metres <= 25).sum()),
+        "2 r2": len(near),
+        "all": 20_000,
+    }
+    assert found.pearson["2 r2"] == pytest.approx(np.corrcoef(np.array(near).T)[0, 1])
+    assert found.reach == pytest.approx(37.5)  # 30 of 37.5 m is an error of 20 %
+
+
+def test_a_curve_turns_feature_distances_into_metres() -> None:
+    metres = np.random.default_rng(0).uniform(0, 50, 10_000)
+    squared = 1 - np.exp(-metres / 20)
+    curve = curve_to_metres(squared[:5000], metres[:5000])
+    found = relations(squared[5000:], metres[5000:], near=5.0, far=20.0, curve=curve)
+    assert found.reach > 45
+    assert relations(squared[5000:], metres[5000:], near=5.0, far=20.0).reach == 0.0
+
+
+def test_few_pairs_have_no_correlation() -> None:
+    found = relations(np.ones(10), np.ones(10), near=2.0, far=5.0)
+    assert set(found.pearson.values()) == {None}
+    assert relations(np.empty(0), np.empty(0), near=2.0, far=5.0).reach == 0.0
+
+
+def test_pairs_look_the_same_way_and_are_of_one_visit_or_two() -> None:
+    places = Places(
+        path=[f"{row}.jpg" for row in range(4)],
+        x=[0.0, 1.0, 0.0, 0.5],
+        y=[0.0] * 4,
+        yaw=[0.0, 0.4, 3.0, np.nan],
+        sequence=["a", "a", "b", "b"],
+        frames=Frame("town"),
+    )
+    one, two = (same_view(places, places, across=across) for across in (False, True))
+    assert np.argwhere(one).tolist() == [[0, 1], [1, 0], [2, 3], [3, 2]]
+    assert np.argwhere(two).tolist() == [[0, 3], [1, 3], [3, 0], [3, 1]]

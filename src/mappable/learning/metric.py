@@ -10,15 +10,20 @@ images. With a reach L,
     metres(z, z') = -L ln ⟨y(z), y(z')⟩        equation 1, solved for g                       (5)
 
 Beyond about three times the reach all images look equally far.
+
+`relations` measures how well any distance follows metres, over pairs that look the same way.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 
-from mappable.arrays import Floats, Floats32, evenly
+from mappable.arrays import Bools, Floats, Floats32, evenly
 from mappable.errors import BadInputError
+from mappable.places.angles import wrap
+from mappable.places.table import Places
 
 # Chosen by studies/metric on choosing images, where 0.001 to 1 times the RIDGE, and four times the FEATURES, change
 # Pearson's correlation within the reach by at most 0.06.
@@ -26,6 +31,10 @@ RIDGE = 0.1  # beside squared lengths of descriptors, which are one
 FEATURES = 128
 MOST_IMAGES = 2000  # spread evenly over the rows; the time of a fit grows with the cube
 FARTHEST = 3.0  # reaches; products below exp(-3) are noise
+SAME_VIEW = math.radians(30)  # the paper's yaw limit for positives
+ERROR = 0.2  # median relative error up to which distances reach
+FEWEST_PAIRS = 30  # for a correlation or a median
+GROUPS = 40  # of pairs with equal size, whose medians make the curve from feature distance to metres
 
 
 @dataclass(frozen=True)
@@ -69,3 +78,58 @@ class Metric:
         products = (first @ second.T).astype(np.float64)
         metres: Floats = -self.reach * np.log(products.clip(np.exp(-FARTHEST), 1.0))
         return metres
+
+
+@dataclass(frozen=True)
+class Relations:
+    """How well distances follow metres, over pairs of images.
+
+    `pearson` and `pairs` have the keys "r1", "r2", "2 r2" and "all": pairs at most so far apart. `reach` is the end of
+    the longest run of distances from r1 on whose median relative error is below ERROR; 0 if there is none.
+    """
+
+    pearson: dict[str, float | None]
+    pairs: dict[str, int]
+    reach: float
+
+
+def same_view(queries: Places, images: Places, *, across: bool) -> Bools:
+    """Pairs (n, m) of one frame that look the same way, of one visit or, if `across`, of two.
+
+    An image whose yaw is unknown may look any way. Pairs of one position are left out.
+    """
+    turned = np.abs(wrap(queries.yaw[:, None] - images.yaw[None]))
+    pairs = (queries.frame[:, None] == images.frame[None]) & ~(turned > SAME_VIEW)
+    pairs &= (queries.sequence[:, None] != images.sequence[None]) == across
+    return np.asarray(pairs & (queries.positions[:, None] != images.positions[None]).any(axis=2), dtype=bool)
+
+
+def curve_to_metres(distances: Floats, metres: Floats) -> tuple[Floats, Floats]:
+    """A rising curve from feature distances (p,) to metres (p,): medians of GROUPS groups, for `np.interp`."""
+    groups = np.array_split(np.argsort(distances), min(GROUPS, len(distances)))
+    medians = np.array([[np.median(distances[group]), np.median(metres[group])] for group in groups])
+    return medians[:, 0], np.maximum.accumulate(medians[:, 1])
+
+
+def relations(
+    distances: Floats, metres: Floats, *, near: float, far: float, curve: tuple[Floats, Floats] | None = None
+) -> Relations:
+    """Compare `distances` (p,) of pairs with true `metres` (p,); `near` and `far` are r1 and r2.
+
+    Distances of a `Metric` are metres. Those of descriptors need the `curve` of other pairs.
+    """
+    pearson, pairs = {}, {}
+    for name, radius in (("r1", near), ("r2", far), ("2 r2", 2 * far), ("all", math.inf)):
+        inside = metres <= radius
+        pairs[name] = int(inside.sum())
+        enough = pairs[name] >= FEWEST_PAIRS and np.ptp(distances[inside]) > 0
+        pearson[name] = float(np.corrcoef(distances[inside], metres[inside])[0, 1]) if enough else None
+    estimates = distances if curve is None else np.interp(distances, *curve)
+    reach, step = 0.0, near / 4
+    for start in np.arange(near, metres.max(initial=0.0), step):
+        inside = (metres >= start) & (metres < start + step)
+        errors = np.abs(estimates[inside] - metres[inside]) / metres[inside]
+        if len(errors) < FEWEST_PAIRS or np.median(errors) >= ERROR:
+            break
+        reach = float(start + step)
+    return Relations(pearson, pairs, reach)
