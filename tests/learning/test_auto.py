@@ -11,7 +11,7 @@ from PIL import Image
 from mappable.arrays import evenly
 from mappable.errors import BadInputError
 from mappable.learning import auto
-from mappable.learning.auto import SIZE_SAMPLE, Plan, plan, training_places
+from mappable.learning.auto import SIZE_SAMPLE, plan
 from mappable.learning.choosing import _own_visit, _rows_to_judge
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -86,18 +86,16 @@ def test_if_training_cannot_help_it_says_why_and_what_would(tmp_path: Path, plac
     assert re.search(why, found.why_not), found.why_not
 
 
-def test_minutes_limit_the_steps(tmp_path: Path) -> None:
-    long, short, none = (steps(plan(street(tmp_path), gpu=False, minutes=m, speed=20)) for m in (60, 5, 0.2))
-    assert long > short > 0
-    assert none == 0
-    slow = plan(street(tmp_path), gpu=False, minutes=0.2, speed=20).why_not
-    enough = re.search(r"give --minutes (\d+)", slow)
-    assert enough, slow
-    assert steps(plan(street(tmp_path), gpu=False, minutes=float(enough[1]), speed=20)) >= auto.FEWEST_STEPS
-
-
-def steps(found: Plan) -> int:
-    return found.settings.iterations or 0
+def test_a_heading_that_contradicts_the_course_sets_no_yaw_limit(tmp_path: Path) -> None:
+    """Two phones, sometimes more than 90 degrees apart, on one straight street."""
+    random = np.random.default_rng(0)
+    yaw = np.repeat(np.radians([35.0, -50.0]), 100) + random.normal(0, 0.15, 200)
+    found = plan(street(tmp_path, yaw=yaw), gpu=False)
+    assert found.settings.yaw_limit is None
+    (why,) = (reason.why for reason in found.reasons if reason.name == "yaw")
+    assert why.startswith("headings of b turned by 8")
+    means = [np.mean(found.table.yaw[found.table.sequence == visit]) for visit in "ab"]
+    assert means[0] == pytest.approx(means[1], abs=0.05)
 
 
 def test_settings_of_the_user_win(tmp_path: Path) -> None:
@@ -132,7 +130,7 @@ def test_the_held_out_stretch_is_in_both_visits_and_nothing_near_it_trains(tmp_p
     held, settings = found.held_out, found.settings
     assert set(places.sequence[held]) == {"a", "b"}
     assert 0.1 < len(held) / len(places) < 0.25
-    train = training_places(places, held, settings).training()
+    train = found.table.training()
     assert not set(train) & set(held)
     assert np.abs(places.x[train][:, None] - places.x[held]).min() > settings.positive_radius
     asked, known = _rows_to_judge(places, held)

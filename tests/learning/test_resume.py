@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,8 +18,10 @@ from torch import Tensor
 
 from mappable.arrays import Pixels
 from mappable.features.encoder import Encoder
+from mappable.learning.learner import Batch, Learner
+from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings
-from mappable.learning.trainer import TrainingStopped, train
+from mappable.learning.trainer import OutOfTimeError, TrainingStopped, train
 from mappable.places.table import Places
 
 pytestmark = pytest.mark.medium
@@ -186,3 +189,51 @@ def test_vgg16_in_a_process_of_its_own_survives_kill_and_ctrl_c(
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert_identical(out / "encoder.safetensors", train(*toy, chosen))
     assert [line["iteration"] for line in reports(out)] == [1, 2, 3, 4, 5]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock of the trainer that stands still unless a test moves it: ten seconds per step."""
+    now, step = [0.0], Learner.step
+    monkeypatch.setattr("mappable.learning.trainer.time", SimpleNamespace(perf_counter=lambda: now[0]))
+
+    def slow(learner: Learner, loss: Loss, batch: Batch, *others: int) -> Tensor:
+        now[0] += 10.0
+        return step(learner, loss, batch, *others)
+
+    monkeypatch.setattr(Learner, "step", slow)
+    return now
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_deadline_ends_training_with_the_steps_so_far_and_more_minutes_continue(
+    toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
+    whole = train(*toy, settings())
+    part = train(*toy, settings(), out=tmp_path, minutes=0.6)
+    assert part.about.settings["iterations"] == 4
+    assert Encoder.load(tmp_path / "encoder.safetensors").fingerprint == part.fingerprint
+    again = train(*toy, settings(), out=tmp_path, minutes=0)
+    assert again.fingerprint == part.fingerprint
+    assert (tmp_path / "checkpoint.safetensors").exists()
+    more = train(*toy, settings(), out=tmp_path, minutes=1.1)  # the first 40 seconds count
+    assert more.about.settings["iterations"] == 7
+    assert train(*toy, settings(), out=tmp_path).fingerprint == whole.fingerprint
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+def test_one_slow_moment_only_costs_its_own_time(
+    toy: Toy, settings: NewSettings, before_step: BeforeStep, clock: list[float], tmp_path: Path
+) -> None:
+    def wait(_: Learner) -> None:
+        clock[0] += 30.0
+
+    with before_step(1, wait):
+        encoder = train(*toy, settings(), out=tmp_path, minutes=1.1)
+    assert encoder.about.settings["iterations"] == 4
+
+
+def test_a_deadline_before_the_first_step_is_an_error(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    with pytest.raises(OutOfTimeError, match="before the first training step; more --minutes continue"):
+        train(*toy, settings(), out=tmp_path, minutes=1e-6)
+    assert train(*toy, settings(), out=tmp_path).fingerprint == train(*toy, settings()).fingerprint

@@ -46,7 +46,7 @@ def start(
     ] = None,
     minutes: Annotated[
         float,
-        typer.Option(help="Time limit of the training, in minutes; other steps take their own time.", min=0.1),
+        typer.Option(help="Deadline of the training, in minutes; other steps take their own time.", min=0.1),
     ] = 4.0,
     serve: Annotated[bool, typer.Option("--serve/--no-serve", help="Serve the map at the end, until Ctrl-C.")] = True,
     port: Annotated[int, typer.Option(help="Port to listen on; 0 chooses a free port.", min=0, max=65535)] = 8000,
@@ -130,15 +130,16 @@ def _make(
     unfinished, finished = before == UNFINISHED + known, before == known and not overwrite
     overwrite = overwrite or (bool(before) and not unfinished and not finished)  # the model is for other images
     _remember(UNFINISHED + known, out / USED)
-    plan = plan_of(table, model, [], minutes=minutes, device=device, overwrite=overwrite, places=places)
+    plan = plan_of(places, [], device=device)
     print_plan(plan)
     with stoppable():
         try:
-            chosen = run_plan(table, places, plan, model, device=device, overwrite=overwrite)
+            chosen = run_plan(table, places, plan, model, minutes=minutes, device=device, overwrite=overwrite)
         except OtherRunError:
             if not unfinished:
                 raise
-            chosen = run_plan(table, places, plan, model, device=device, overwrite=True)  # killed while replacing it
+            # The run was killed while it replaced the model.
+            chosen = run_plan(table, places, plan, model, minutes=minutes, device=device, overwrite=True)
     print_chosen(chosen, model)
 
     _step(4, "Describe all images", f"embed {_quoted(model)} {_quoted(table)} {_quoted(out / DESCRIPTORS)}")

@@ -17,13 +17,11 @@ from mappable.progress import speaks
 if TYPE_CHECKING:
     from mappable.learning.auto import Plan
     from mappable.learning.choosing import Chosen
-    from mappable.learning.settings import Settings
     from mappable.places.images import Fit, Size
     from mappable.places.pixels import Images
     from mappable.places.table import Places
 
 AUTO = "auto"  # the name of no preset
-MEASURED_IMAGES, MEASURED_LOCATIONS = 16, 20  # images by which the speed of the machine is measured
 
 
 def train(
@@ -65,7 +63,7 @@ def train(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Without a preset: time limit in minutes, which decides the number of steps.", min=0.1),
+        typer.Option(help="Without a preset: deadline in minutes. More minutes continue a stopped training.", min=0.1),
     ] = None,
     device: Device = "auto",
     overwrite: Annotated[
@@ -151,66 +149,39 @@ def _train_automatically(
     from mappable.places.files import load_places
 
     places = load_places(folder)
-    chosen_plan = plan_of(folder, out, given, minutes=minutes, device=device, overwrite=overwrite, places=places)
+    chosen_plan = plan_of(places, given, device=device)
     if show_settings:
         typer.echo(settings_to_yaml(chosen_plan.settings), nl=False)
         return
     print_used_images(places, "training on", references=places.training())
     print_plan(chosen_plan)
     with stoppable():
-        chosen = run_plan(folder, places, chosen_plan, out, device=device, overwrite=overwrite)
+        chosen = run_plan(folder, places, chosen_plan, out, minutes=minutes, device=device, overwrite=overwrite)
     print_chosen(chosen, out, as_json)
 
 
-def plan_of(
-    folder: Path, out: Path, given: list[str], *, minutes: float | None, device: str, overwrite: bool, places: "Places"
-) -> "Plan":
-    """What `auto` chooses. A run that continues uses the speed that it measured first, so it does as many steps."""
+def plan_of(places: "Places", given: list[str], *, device: str) -> "Plan":
+    """What `auto` chooses, with settings of the user as KEY=VALUE."""
     from mappable.features.devices import find_device
     from mappable.learning.auto import plan
-    from mappable.learning.choosing import read_record
     from mappable.learning.setting_layers import read_overrides
 
     changes = {name: one.value for name, one in read_overrides(given).items()}
-    before = None if overwrite else read_record(out)
-    gpu = find_device(device).type == "cuda"
-    known = (before or {}).get("speed")
-    speed = float(known) if isinstance(known, (int, float)) else None
-    if speed is None and minutes is not None and changes.get("iterations") is None:
-        planned = plan(places, gpu=gpu, changes=changes)
-        speed = _speed(places, planned.settings, device) if planned.trained else None
-    return plan(places, gpu=gpu, minutes=minutes, speed=speed, changes=changes)
+    return plan(places, gpu=find_device(device).type == "cuda", changes=changes)
 
 
-def run_plan(folder: Path, places: "Places", plan: "Plan", out: Path, *, device: str, overwrite: bool) -> "Chosen":
-    """Train as planned, and write the encoder that was better to `out`."""
+def run_plan(
+    folder: Path, places: "Places", plan: "Plan", out: Path, *, minutes: float | None, device: str, overwrite: bool
+) -> "Chosen":
+    """Train as planned, and write the encoder that was better to `out`. The deadline counts from after packing."""
     from mappable.features.activations import FOLDER
-    from mappable.learning.choosing import train_as_planned, write_record
+    from mappable.learning.choosing import train_as_planned
 
     settings = plan.settings
     images = _packed(places, folder, settings.size, settings.fit)
-    write_record(out, places, plan)
-    chosen = train_as_planned(
-        places, images, plan, out=out, device=device, overwrite=overwrite, activations=folder / FOLDER
+    return train_as_planned(
+        places, images, plan, out=out, device=device, overwrite=overwrite, activations=folder / FOLDER, minutes=minutes
     )
-    write_record(out, places, plan, chosen)
-    return chosen
-
-
-def _speed(places: "Places", settings: "Settings", device: str) -> float:
-    """Images per second that this machine describes, measured on a few images."""
-    import time
-
-    from mappable.arrays import evenly
-    from mappable.features.devices import find_device
-    from mappable.learning.start import new_encoder
-
-    some = places[evenly(len(places), MEASURED_IMAGES)]
-    encoder = new_encoder(settings).to(find_device(device))
-    encoder.initialize(some, locations=MEASURED_LOCATIONS)
-    start = time.perf_counter()
-    encoder.embed(some, progress=False)
-    return len(some) / max(time.perf_counter() - start, 1e-6)
 
 
 @contextmanager

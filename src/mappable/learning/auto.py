@@ -12,6 +12,7 @@ from scipy.spatial import KDTree
 from mappable.arrays import Ints, evenly, path_length
 from mappable.errors import BadInputError
 from mappable.features.weights import find_weights, is_at_hand
+from mappable.learning.headings import with_agreeing_headings
 from mappable.learning.setting_layers import PRESETS, read_yaml
 from mappable.learning.settings import Settings, load_settings, value_text
 from mappable.places.images import Size
@@ -21,7 +22,7 @@ from mappable.places.table import Places
 
 FEWEST_IMAGES = 100  # with fewer, steps repeat the same images
 LARGEST_SHARE = 0.1  # of the route: with a larger positive radius, hardly any image is a negative
-FEWEST_STEPS = 50  # fewer steps make an encoder worse than none
+FEWEST_STEPS = 50  # for few images; fewer steps made an encoder worse than none
 REPEATS = 10  # times that an image may be an anchor
 HELD_OUT = 0.2  # share of the longest visit that judges whether training helped
 FEWEST_HELD_OUT = 10  # images
@@ -29,7 +30,6 @@ SIZE_SAMPLE = 20  # images whose size is read
 MOST_LANDMARKS = 5000
 OTHER_WEIGHTS = "vgg16-v1"  # if the usual weights cannot be fetched
 TRAINABLE = {"all": "a GPU can train all layers", "last": "the other layers keep what helps elsewhere"}
-TRAINING_COST = {"all": 3.0, "last": 1.2}  # time per image of a step over that of describing it (docs/quick-start.md)
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,16 @@ class Plan:
     """What `auto` chose. `off_the_shelf` and `trained` are settings; `trained` is None if training cannot help.
 
     `why_not` then says why, and what would help. `held_out` are rows of the table that do not train and judge both
-    encoders; it is empty if nothing is trained. `speed` is the measured one, if the number of steps depends on it.
+    encoders; it is empty if nothing is trained. `table` trains: without images near the held-out ones, and with
+    headings that agree between visits.
     """
 
     off_the_shelf: Settings
     trained: Settings | None
     held_out: Ints
+    table: Places
     reasons: tuple[Reason, ...]
     why_not: str = ""
-    speed: float | None = None
 
     @property
     def settings(self) -> Settings:
@@ -66,14 +67,10 @@ def plan(
     places: Places,
     *,
     gpu: bool,
-    minutes: float | None = None,
-    speed: float | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Choose settings for the training images of a table. `changes` are settings of the user, which replace ours.
-
-    `speed` is the number of images that the machine describes per second; it is needed if `minutes` limits the steps.
-    """
+    """Choose settings for the training images of a table. `changes` are settings of the user, which replace ours."""
+    places, headings = with_agreeing_headings(places)
     rows, changes = places.training(), changes or {}
     if len(rows) < 2:
         raise BadInputError(f"{len(rows)} images are for training, expected at least 2; take more images of the place")
@@ -84,6 +81,7 @@ def plan(
     if seen.spacing == 0:
         raise BadInputError("all images have the same position; check the columns of the positions, then convert again")
     radii, reasons = _radii(seen)
+    reasons += [Reason("yaw", "of images", headings)] if headings else []
     base, network = _base("gpu" if gpu else "cpu"), {}
     shelf, why = _base("off-the-shelf"), "the best of our study; its weights can be fetched"
     own = None if "weights" in changes else changes.get("backbone")
@@ -108,11 +106,7 @@ def plan(
     if not cannot and not len(places.calibration()) and not len(held_out):
         cannot = "no stretch of the route is left to judge training; take images along a longer route"
     if not cannot:
-        steps, why = _steps(base, len(rows), minutes, speed)
-        if minutes is not None and speed and steps < FEWEST_STEPS and "iterations" not in changes:
-            needed = math.ceil(_minutes(base, len(rows), FEWEST_STEPS, speed))
-            slow = f"this machine does {steps} training steps in {minutes:g} minutes, expected {FEWEST_STEPS} or more"
-            cannot = f"{slow}; give --minutes {needed}"
+        steps, why = _steps(base, len(rows))
         reasons.append(Reason("iterations", f"{steps:,}", why))
     if cannot:
         dimensions = value_text(off_the_shelf.dimensions)
@@ -120,7 +114,7 @@ def plan(
         reasons.append(
             Reason("dimensions", dimensions, f"{len(rows):,} images give at most {len(rows) - 1:,} components")
         )
-        return Plan(off_the_shelf, None, np.empty(0, dtype=np.int64), _with_given(reasons, changes), cannot, speed)
+        return Plan(off_the_shelf, None, np.empty(0, dtype=np.int64), places, _with_given(reasons, changes), cannot)
     if base["trainable"] == "all":
         reasons.append(Reason("light", value_text(base.get("light", 0)), "the light changes between visits"))
     reasons.append(Reason("trainable", base["trainable"], TRAINABLE[base["trainable"]]))
@@ -128,7 +122,8 @@ def plan(
     trained = load_settings(overrides=chosen | dict(changes))
     if len(places.calibration()):
         held_out = np.empty(0, dtype=np.int64)  # the calibration images judge
-    return Plan(off_the_shelf, trained, held_out, _with_given(reasons, changes), speed=speed)
+    table = training_places(places, held_out, trained)
+    return Plan(off_the_shelf, trained, held_out, table, _with_given(reasons, changes))
 
 
 def training_places(places: Places, held_out: Ints, settings: Settings) -> Places:
@@ -223,23 +218,11 @@ def _cannot(seen: Survey) -> str:
     return ""
 
 
-def _steps(base: Mapping[str, Any], images: int, minutes: float | None, speed: float | None) -> tuple[int, str]:
-    steps, why = int(base["iterations"]), "enough in our studies"
+def _steps(base: Mapping[str, Any], images: int) -> tuple[int, str]:
     most = max(FEWEST_STEPS, REPEATS * images // int(base["anchors"]))
-    if most < steps:
-        steps, why = most, f"{images:,} images, each an anchor about {REPEATS} times"
-    if minutes is not None and speed:
-        none, one = (_minutes(base, images, count, speed) for count in (0, 1))
-        allowed = max(0, int((minutes - none) / (one - none)))
-        if allowed < steps:
-            steps, why = allowed, f"{minutes:g} minutes, at {speed:.0f} images/s on this machine"
-    return steps, why
-
-
-def _minutes(base: Mapping[str, Any], images: int, steps: int, speed: float) -> float:
-    """Minutes of training, for a machine that describes `speed` images per second."""
-    before = 2.5 * images  # frozen layers, clusters, reduction, and the judgment
-    return (before + steps * int(base["anchors"]) * (1 + 6 + 6) * TRAINING_COST[base["trainable"]]) / speed / 60
+    if most < base["iterations"]:
+        return most, f"{images:,} images, each an anchor about {REPEATS} times; fewer if the time runs out"
+    return int(base["iterations"]), "enough in our studies; fewer if the time runs out"
 
 
 def _stretch(places: Places, rows: Ints, seen: Survey) -> Ints:

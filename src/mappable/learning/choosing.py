@@ -1,10 +1,13 @@
 """Train as `auto` plans, and keep the trained encoder only if it finds more images than the off-the-shelf one."""
 
 import json
+import math
+import time
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from shutil import copyfileobj
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +17,9 @@ from mappable.features.centering import without_visit_means
 from mappable.features.encoder import Encoder
 from mappable.features.files import ENCODER
 from mappable.files import write_atomically
-from mappable.learning.auto import Plan, training_places
+from mappable.learning.auto import Plan
 from mappable.learning.folder import SETTINGS
-from mappable.learning.trainer import train
+from mappable.learning.trainer import OutOfTimeError, train
 from mappable.places.pixels import Images
 from mappable.places.table import Places
 
@@ -39,30 +42,53 @@ class Chosen:
 
 def train_as_planned(
     places: Places, images: Images, plan: Plan, *, out: Path, device: str = "auto", overwrite: bool = False,
-    activations: Path | None = None,
+    activations: Path | None = None, minutes: float | None = None,
 ) -> Chosen:  # fmt: skip
-    """Make the off-the-shelf encoder, train the other one, and write the better one to `out`.
+    """Make the off-the-shelf encoder, train the other one, and write the better one and a record to `out`.
 
     Both are judged on images that did not train: the calibration images, or the held-out stretch of the plan. An image
     is found if the nearest descriptor of another visit is of a place within the positive radius.
+
+    `minutes` is a deadline for all of it. Training stops in time to judge it as long as the first encoder was judged.
+    A later call with more minutes continues the training.
     """
-    shelf = train(places, images, plan.off_the_shelf, out=out / OFF_THE_SHELF, device=device, overwrite=overwrite)
+    before = {} if overwrite else read_record(out) or {}
+    limit = math.inf if minutes is None else minutes
+    ended = bool(before.get("chosen")) and limit <= float(str(before.get("minutes") or "inf"))
+    _write_record(out, places, plan, minutes)
+    options = {"device": device, "overwrite": overwrite, "activations": activations}
+    chosen = _train_and_judge(places, images, plan, out, 0.0 if ended else limit, options)
+    _write_record(out, places, plan, minutes, chosen)
+    return chosen
+
+
+def _train_and_judge(
+    places: Places, images: Images, plan: Plan, out: Path, minutes: float, options: dict[str, Any]
+) -> Chosen:
+    began = time.perf_counter()
+    shelf = train(places, images, plan.off_the_shelf, out=out / OFF_THE_SHELF, **options | {"activations": None})
     queries = places.calibration() if plan.trained is not None and not len(plan.held_out) else plan.held_out
     if plan.trained is None:
         return _keep(out, OFF_THE_SHELF, Chosen(OFF_THE_SHELF, None, None, 0, plan.why_not))
     asked, known = _rows_to_judge(places, queries)
+    judging = time.perf_counter()
     before = found(shelf, places, images, asked, known, plan.trained.positive_radius)
     if before >= ENOUGH:
         why = "off the shelf, the encoder finds nearly all held-out images"
         return _keep(out, OFF_THE_SHELF, Chosen(OFF_THE_SHELF, before, None, len(asked), why))
-    table = training_places(places, plan.held_out, plan.trained)
-    better = train(
-        table, images, plan.trained, out=out / TRAINED, device=device, overwrite=overwrite, activations=activations
-    )
+    now = time.perf_counter()
+    left = max(0.0, minutes - (now - began + now - judging) / 60)
+    try:
+        better = train(plan.table, images, plan.trained, out=out / TRAINED, minutes=left, **options)
+    except OutOfTimeError as error:
+        return _keep(out, OFF_THE_SHELF, Chosen(OFF_THE_SHELF, before, None, len(asked), str(error)))
+    steps, planned = better.about.settings["iterations"], plan.trained.iterations
+    stopped = "" if steps == planned else f"; the time ran out after {steps:,} steps, more --minutes continue"
     after = found(better, places, images, asked, known, plan.trained.positive_radius)
     if after >= before + GAIN:
-        return _keep(out, TRAINED, Chosen(TRAINED, before, after, len(asked), "it finds more held-out images"))
-    why = "training did not find more held-out images"
+        why = f"it finds more held-out images{stopped}"
+        return _keep(out, TRAINED, Chosen(TRAINED, before, after, len(asked), why))
+    why = f"training did not find more held-out images{stopped}"
     return _keep(out, OFF_THE_SHELF, Chosen(OFF_THE_SHELF, before, after, len(asked), why))
 
 
@@ -96,10 +122,10 @@ def held_out(out: Path) -> list[str] | None:
     return [str(one) for one in ids] if isinstance(ids, list) and ids else None
 
 
-def write_record(out: Path, places: Places, plan: Plan, chosen: Chosen | None = None) -> None:
+def _write_record(out: Path, places: Places, plan: Plan, minutes: float | None, chosen: Chosen | None = None) -> None:
     """Write what was planned, and what was chosen, if it is known."""
     record = {
-        "speed": plan.speed,
+        "minutes": minutes,
         "reasons": [asdict(one) for one in plan.reasons],
         "why_not": plan.why_not,
         "held_out": places.place_id[plan.held_out].tolist(),

@@ -47,6 +47,15 @@ def look_into(folder: Path, settings: Settings, data: str) -> tuple[Encoder | No
     return None, None
 
 
+def ended_before(folder: Path, checkpoint: Checkpoint) -> Encoder | None:
+    """The encoder that the run made when its time ran out at the checkpoint, if there is one."""
+    if not (folder / ENCODER).exists():
+        return None
+    encoder = _read(Encoder.load, folder / ENCODER)
+    same = encoder.about.data == checkpoint.about["data"]
+    return encoder if same and encoder.about.settings.get("iterations") == checkpoint.iteration else None
+
+
 def _read(load: Callable[[Path], Loaded], file: Path) -> Loaded:
     try:
         return load(file)

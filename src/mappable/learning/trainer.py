@@ -1,10 +1,13 @@
 """Train an encoder on places and images, in a folder from which a stopped run resumes."""
 
+import math
+import signal
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import compress
@@ -25,7 +28,7 @@ from mappable.learning.changes import draw_changes
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.data import TrainingData, select
 from mappable.learning.distributed import Group, joined
-from mappable.learning.folder import look_into, prepare, remove_checkpoint
+from mappable.learning.folder import ended_before, look_into, prepare, remove_checkpoint
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.metrics import Metrics, check_tensorboard
 from mappable.learning.settings import Settings
@@ -59,6 +62,7 @@ def train(
     overwrite: bool = False,
     tensorboard: bool = False,
     activations: Path | str | None = None,
+    minutes: float = math.inf,
 ) -> Encoder:
     """Train an encoder on the training split of `places`, with `images` (n, height, width, 3) in row order.
 
@@ -70,7 +74,12 @@ def train(
 
     `activations` is a folder that keeps the activations of frozen layers (`trainable: last`) for other runs. Under
     `torchrun`, all processes train one encoder together.
+
+    `minutes` is a deadline, measured while training runs. The steps of earlier parts of the run count. At the deadline,
+    training ends with the steps that it has taken, whose number `encoder.about.settings["iterations"]` records. A later
+    call with more minutes continues. If the time runs out before the first step, an error says so.
     """
+    until = time.perf_counter() + 60 * minutes
     chosen, folder = find_device(device), Path(out) if out is not None else None
     if folder is not None and tensorboard:
         check_tensorboard()
@@ -99,6 +108,9 @@ def train(
         finished, checkpoint = None, None
         if folder is not None and not overwrite:
             finished, checkpoint = look_into(folder, settings, fingerprint)
+        if checkpoint is not None and folder is not None:
+            until -= checkpoint.about["seconds"]
+            finished = ended_before(folder, checkpoint) if minutes == 0 else None
         at = checkpoint.iteration if checkpoint else 0
         if not group.agrees(f"{fingerprint} {at} {finished is not None}", chosen):
             raise BadInputError(
@@ -107,22 +119,28 @@ def train(
             )
         if finished is not None:
             group.wait()
-            if group.first and folder is not None:
+            if group.first and folder is not None and checkpoint is None:
                 remove_checkpoint(folder)
             return finished.to(chosen)
         cache = Path(activations) if activations is not None else None
         advice = f"not enough memory on {chosen} to start training; lower size (now {_size(settings)})"
-        with out_of_memory_means(advice):
+        with out_of_memory_means(advice), _alarm(until - time.perf_counter(), group):
             learner = start_learner(data, settings, chosen, group, fingerprint, checkpoint, cache)
         if group.first and folder is not None:
             prepare(folder, settings, anew=checkpoint is None)
         with held_back(folder is not None, say=STOPPING) as interrupted:
             with out_of_memory_means(_memory_advice(settings, chosen)):
-                _Run(data, sampler, learner, settings, group, folder, interrupted).go(checkpoint, tensorboard)
+                run = _Run(data, sampler, learner, settings, group, folder, interrupted, until)
+                run.go(checkpoint, tensorboard)
             if group.first and folder is not None:
                 learner.encoder.save(folder / ENCODER)
-                remove_checkpoint(folder)
+                if not run.late:
+                    remove_checkpoint(folder)
         return learner.encoder
+
+
+class OutOfTimeError(MappableError):
+    """The time ran out before the first step."""
 
 
 class _Sent:
@@ -151,9 +169,11 @@ class _Run:
         group: Group,
         folder: Path | None,
         interrupted: Callable[[], bool],
+        until: float,
     ) -> None:
         self.data, self.sampler, self.learner, self.settings = data, sampler, learner, settings
         self.group, self.folder, self.interrupted = group, folder, interrupted
+        self.until, self.late = until, False  # when to stop, and whether the run has stopped then
         # Without steps, F² is not needed, and may be unknown.
         self.loss = settings.build_loss(1.0 if settings.iterations == 0 else learner.feature_scale_squared)
         self.total = iterations_of(settings, sampler)
@@ -170,6 +190,7 @@ class _Run:
         self.skipped = 0  # steps without a valid tuple
         self.note = ""  # text below the progress bar
         self.monitor: Monitor | None = None
+        self.monitor_seconds = 0.0  # of its latest run; the last run is after the deadline otherwise
         if len(data.queries):
             radius = settings.positive_radius
             self.monitor = Monitor(data.train, data.queries, landmarks=settings.landmarks, radius=radius)
@@ -241,6 +262,8 @@ class _Run:
         changes = None if drawn is None else [drawn[start : start + anchors] for start in compress(starts, usable)]
         with closing(self.learner.batches(list(compress(parts, usable)), changes)) as batches:
             for part, is_usable in zip(parts, usable, strict=True):
+                if self.late:
+                    return
                 self.iteration += 1
                 if is_usable:
                     self.terms.append(self.learner.step(self.loss, next(batches), self.iteration))
@@ -255,32 +278,38 @@ class _Run:
 
     def _after_step(self) -> None:
         """Send and write metrics, run the monitor, save, and stop, each when it is due."""
-        last, stopping = self.iteration == self.total, False
+        last, ending, stopping = self.iteration == self.total, False, False
         checkpoint_due = self.iteration % self.settings.checkpoint_every == 0
         monitor_due = self.settings.monitor_every and self.iteration % self.settings.monitor_every == 0
         if len(self.unsent) == self.steps_per_group or checkpoint_due or monitor_due or last:
             self._send()
-            stopping = self.group.any(self.interrupted(), self.learner.device)
-            self._read(keep=0 if checkpoint_due or monitor_due or last or stopping else self.groups_in_flight)
-        if checkpoint_due or stopping or last:
+            late = time.perf_counter() + self.monitor_seconds >= self.until
+            ending = self.group.any(late or self.interrupted(), self.learner.device)
+            stopping = ending and self.group.any(self.interrupted(), self.learner.device)
+            self._read(keep=0 if checkpoint_due or monitor_due or last or ending else self.groups_in_flight)
+        if checkpoint_due or ending or last:
             self._check_weights()
         if last:
             return
         if monitor_due:
             self._run_monitor()
-        if self.folder is None:
-            return
-        if stopping or (checkpoint_due and time.perf_counter() - self.saved_at >= SECONDS_BETWEEN_CHECKPOINTS):
+        due = checkpoint_due and time.perf_counter() - self.saved_at >= SECONDS_BETWEEN_CHECKPOINTS
+        if self.folder is not None and (ending or due):
             self._save()
         if stopping:
             at = f"stopped at iteration {self.iteration:,} of {self.total:,}"
             raise TrainingStopped(f"{at}, which is saved in {self.folder}")
+        if ending:
+            self.late, self.total = True, self.iteration
 
     def _finish(self) -> None:
         """Average and reduce, if set. Record whether feature distances were trained to follow those in the world."""
         self.learner.finish()
         encoder, settings = self.learner.encoder, self.settings
         encoder.about = replace(encoder.about, proportional=self.loss.is_geometric and self.total > 0)
+        if self.late:
+            taken = {"iterations": self.iteration, "epochs": None}
+            encoder.about = replace(encoder.about, settings=dict(encoder.about.settings) | taken)
         if settings.dimensions is not None:
             describe = partial(self.learner.describe, title="descriptors for the reduction")
             encoder.reduce_by(
@@ -346,7 +375,9 @@ class _Run:
     def _run_monitor(self) -> None:
         """Write the monitor's accuracy. Its time does not count as training time."""
         if self.monitor is not None:
+            began = time.perf_counter()
             accuracy = self.monitor.accuracy(self.learner.describe)
+            self.monitor_seconds = time.perf_counter() - began
             self.metrics.write(self.iteration, accuracy=accuracy, radius=self.settings.positive_radius)
         self.since = time.perf_counter()
 
@@ -359,6 +390,26 @@ class _Run:
             checkpoint.save(self.folder / CHECKPOINT)
         self.saved = self.iteration
         self.saved_at = self.since = time.perf_counter()
+
+
+@contextmanager
+def _alarm(seconds: float, group: Group) -> Iterator[None]:
+    """Raise OutOfTimeError if the context is not left in time. Only the main thread of one process can be woken up."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if math.isinf(seconds) or group.size > 1 or not in_main_thread or not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise OutOfTimeError("the time ran out before the first training step; more --minutes continue")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def iterations_of(settings: Settings, sampler: Sampler) -> int:
