@@ -556,12 +556,8 @@ TARGETS = {
             _text("a.csv", "i,j,x,y,sigma\n0,1,3,0.5,0.2\n1,2,3,0.25,0.2\n"),
             _call("mappable.recovery.files", "read_odometry", "a.csv"),
         ),
-        Target(
-            "turns.csv",
-            _text("a.csv", "point,radians\n1,0.5\n2,-0.25\n"),
-        ),
         _own("truth.csv", "ranges/truth.csv", "a.csv", "recovery.files:read_truth", 60),
-        _own("truth.txt", "located.txt", "a.txt", "recovery.files:read_truth", 40),
+        _own("truth.tum", "located.tum", "a.txt", "recovery.files:read_truth", 40),
         _own("matrix.npy", "ranges/squared.npy", "a.npy", "recovery.files:read_matrix"),
         _own("settings.yaml", "model/settings.yaml", "a.yaml", "learning.setting_layers:read_file"),
         _own("metrics.jsonl", "model", "metrics.jsonl", "learning.metrics:read_metrics"),

@@ -41,7 +41,7 @@ WRITTEN = (
     "map build other-set other-map --encoder model --all",
     "embed model set descriptors --split train",
     "evaluate map set result --protocols table1",
-    "locate map images/wednesday --sequence --csv located.csv --tum located.txt",
+    "locate map images/wednesday --sequence --out located.csv --out located.tum",
     "train set other-model --settings train.yaml --device cpu --seed 2",
     "export model encoder.onnx",
     "map export map landmarks.h5",
