@@ -1,7 +1,7 @@
 """Measures maps of real drives: how well they locate other drives, alone and as sequences, and how sure they are.
 
     mappable convert manifest images places
-    mappable train places model --preset nordland --iterations 0
+    mappable train places model --preset nordland --set iterations=0
     mappable embed model places out
 
     python studies/drives/drives.py out:5:2 tracks:10:25 --foreign out=foreign.npy --out real.json

@@ -79,7 +79,7 @@ def train_all(given: argparse.Namespace) -> None:
         return
     command = [sys.executable, __file__, "train", str(given.work), str(given.out), "--device", given.device]
     command += ["--every", str(given.every)]
-    command += ["--iterations", str(given.iterations)] if given.iterations else []
+    command += ["--set", f"iterations={given.iterations}"] if given.iterations else []
     running: list[subprocess.Popen[bytes]] = []
     for home, kind in wanted:
         running = [one for one in running if one.poll() is None]

@@ -267,7 +267,7 @@ def make_subjects(base: Path) -> None:
         write_by(base, words)
     shutil.copytree(base / "map", base / "dense-map")
     write_by(base, "densify dense-map images/wednesday --sequence --within 50")
-    train = "train set stopped --settings train.yaml --device cpu --seed 1"
+    train = "train set stopped --settings train.yaml --device cpu --set seed=1"
     run_here(base, base, *train.split(), kill_before=24)
     for name, source in (("onnx", "encoder.onnx"), ("hloc", "landmarks.h5")):
         (base / name).mkdir()

@@ -33,7 +33,7 @@ STUDY = (
 
 WRITTEN = (
     "convert manifest images set --size 64x48",
-    "train set model --settings train.yaml --device cpu --seed 1",
+    "train set model --settings train.yaml --device cpu --set seed=1",
     "map build set map --encoder model --landmarks 40",
     "recover file ranges/ranges.csv recovered --radius 9",  # all above are in the short form
     "map build set big-map --encoder model --landmarks 60",
@@ -42,7 +42,7 @@ WRITTEN = (
     "embed model set descriptors --split train",
     "evaluate map set result --protocols table1",
     "locate map images/wednesday --sequence --out located.csv --out located.tum",
-    "train set other-model --settings train.yaml --device cpu --seed 2",
+    "train set other-model --settings train.yaml --device cpu --set seed=2",
     "export model encoder.onnx",
     "map export map landmarks.h5",
     "embed other-model set embedded.h5 --format hloc",

@@ -106,7 +106,17 @@ def test_a_model_of_transformers_is_trained_as_a_whole_or_frozen(
     values = {"backbone": backbone, "size": "64x48", "clusters": 4, "positive_radius": 5, "negative_radius": 15}
     values |= {"anchors": 1, "positives": 2, "negatives": 2, "hard_negatives": 1, "init_images": 20}
     options = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
-    train = ("train", wall, tmp_path / "trained", "--preset", "street", "--iterations", 2, "--trainable", trainable)
+    train = (
+        "train",
+        wall,
+        tmp_path / "trained",
+        "--preset",
+        "street",
+        "--set",
+        "iterations=2",
+        "--set",
+        f"trainable={trainable}",
+    )
     succeeded(mappable(*train, *options, "--set", "landmarks=0"))
     shutil.rmtree(tmp_path / "model")  # the encoder has all that it needs
     if trainable == "all":  # one whole round is enough: both encoders have the same kind of file

@@ -80,7 +80,7 @@ def test_an_encoder_is_trained_and_the_run_summed_up(toy_folder: Path, small: Pa
         assert text in result.stdout
     assert Encoder.load(out / "encoder.safetensors").embed(load_places(toy_folder)[:2]).shape == (2, 12)
     assert "encoder: " in run(toy_folder, out, "--settings", small).stdout
-    other = run(toy_folder, out, "--settings", small, "--seed", 7).exception
+    other = run(toy_folder, out, "--settings", small, "--set", "seed=7").exception
     assert isinstance(other, BadInputError)
     assert "seed 0 (now 7)" in str(other)
     assert "--overwrite" in str(other)
@@ -101,7 +101,7 @@ def test_queries_of_a_folder_without_splits_do_not_train(
         return data
 
     monkeypatch.setattr("mappable.learning.trainer.select", selected)
-    result = run(unpacked, tmp_path / "out", "--settings", small, "--iterations", 1)
+    result = run(unpacked, tmp_path / "out", "--settings", small, "--set", "iterations=1")
     assert result.exit_code == 0, result.output
     assert shown[0].path.tolist() == places.path[places.split == "train"].tolist()
     assert set(Encoder.load(tmp_path / "out/encoder.safetensors").about.sequences) == {"sun", "dusk"}
@@ -111,7 +111,8 @@ def test_queries_of_a_folder_without_splits_do_not_train(
 def test_settings_come_from_preset_file_and_command_line_in_that_order(
     toy_folder: Path, small: Path, tmp_path: Path
 ) -> None:
-    flags = ["--loss", "huber", "--iterations", 7, "--trainable", "last", "--seed", 9, "--set", "margin=0.3"]
+    values = ("loss=huber", "iterations=7", "trainable=last", "seed=9", "margin=0.3")
+    flags = [word for value in values for word in ("--set", value)]
     shown = run(toy_folder, tmp_path / "out", "--preset", "cold", "--settings", small, *flags, "--show-settings")
     assert shown.exit_code == 0, shown.output
     (tmp_path / "shown.yaml").write_text(shown.stdout)
@@ -176,10 +177,10 @@ def test_an_image_that_vanishes_while_they_are_packed_is_named(
 
 
 def test_frozen_activations_are_kept_beside_the_images(unpacked: Path, small: Path, tmp_path: Path) -> None:
-    assert run(unpacked, tmp_path / "one", "--settings", small, "--trainable", "last").exit_code == 0
+    assert run(unpacked, tmp_path / "one", "--settings", small, "--set", "trainable=last").exit_code == 0
     (file,) = (unpacked / "activations").glob("*.bin")
     modified = file.stat().st_mtime_ns
-    flags = ["--trainable", "last", "--loss", "lazy-quadruplet"]
+    flags = ["--set", "trainable=last", "--set", "loss=lazy-quadruplet"]
     assert run(unpacked, tmp_path / "two", "--settings", small, *flags).exit_code == 0
     assert list((unpacked / "activations").glob("*.bin")) == [file]
     assert file.stat().st_mtime_ns == modified

@@ -39,21 +39,13 @@ def train(
         Path | None,
         typer.Option("--settings", help="YAML file with settings that override the preset's.", metavar="FILE"),
     ] = None,
-    loss: Annotated[str | None, typer.Option(help="Loss: {losses} (default: from the settings).")] = None,
-    iterations: Annotated[
-        int | None,
-        typer.Option(help="Training steps; 0 gives the off-the-shelf encoder (default: from the settings)."),
-    ] = None,
-    trainable: Annotated[
-        str | None,
-        typer.Option(
-            help="Layers to train (default: from the settings). all: every layer; last: only the last block and the "
-            "aggregator, for a laptop."
-        ),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random choices (default: from the settings).")] = None,
     values: Annotated[
-        list[str] | None, typer.Option("--set", help="Change any setting; may be repeated.", metavar="KEY=VALUE")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Change any setting, such as loss=triplet, iterations=0 or seed=1; may be repeated. Losses: {losses}.",
+            metavar="KEY=VALUE",
+        ),
     ] = None,
     more: Annotated[
         list[Path] | None,
@@ -91,8 +83,7 @@ def train(
     """
     from mappable.learning.settings import load_settings, settings_to_yaml
 
-    flags = {"loss": loss, "iterations": iterations, "trainable": trainable, "seed": seed}
-    given = [*(values or []), *(f"{name}={value}" for name, value in flags.items() if value is not None)]
+    given = values or []
     automatic = preset in (None, AUTO) and settings_file is None
     if minutes is not None and not automatic:
         raise BadInputError("--minutes is for training without a preset: remove it, or remove --preset and --settings")
