@@ -24,7 +24,7 @@ from mappable.lazy_names import homes
 from mappable.learning.setting_kinds import kind_text
 from mappable.learning.settings import Settings, load_settings, preset_names, value_text
 from mappable.maps.location import Location
-from mappable.places.readers import Option, find_reader, reader_names
+from mappable.readers.registry import Option, find_reader, reader_names
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src/mappable"

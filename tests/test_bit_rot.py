@@ -16,10 +16,10 @@ from mappable.features.about import About
 from mappable.features.files import read_encoder, write_encoder
 from mappable.formats import KEY
 from mappable.learning.checkpoint import Checkpoint
-from mappable.places.conversion import FORMAT as CONVERSION
 from mappable.places.files import load_places, save_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
+from mappable.readers.conversion import FORMAT as CONVERSION
 from mappable.recovery.files import RECOVERY
 
 COUNT, FLIPS = 30, 40

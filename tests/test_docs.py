@@ -18,11 +18,11 @@ import pytest
 import torch
 
 import mappable
+from mappable.errors import BadInputError
 from mappable.learning.settings import Settings, load_settings
 from mappable.learning.trainer import train
-from mappable.places import readers
 from mappable.places.pixels import AnyImages
-from mappable.places.readers import find_reader, read_places, reader_names
+from mappable.readers.registry import find_reader, propose, read_places, reader_names
 
 ROOT = Path(__file__).parent.parent
 
@@ -32,23 +32,32 @@ def code_blocks(page: str, language: str) -> list[str]:
 
 
 @pytest.mark.medium
-def test_the_reader_of_the_guide_is_found_by_its_file_name_and_passes_the_test_of_the_guide(
+def test_the_reader_of_the_guide_is_complete_and_found_by_its_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draw: Callable[..., Path]
 ) -> None:
-    reader, test = code_blocks("docs/add-a-reader.md", "python")
-    folder = tmp_path / "readers"
-    folder.mkdir()
-    (folder / "robot_log.py").write_text(reader)
-    style = [sys.executable, "-m", "ruff", "format", "--check", "--config", ROOT / "pyproject.toml", folder]
+    (tmp_path / "robot_log.py").write_text(code_blocks("docs/add-a-reader.md", "python")[0])
+    about = tmp_path / "robot_log-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: robot-log\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[mappable.readers]\nrobot_log = robot_log\n")
+    style = [sys.executable, "-m", "ruff", "format", "--check", "--config", ROOT / "pyproject.toml", tmp_path]
     assert subprocess.run(style, capture_output=True).returncode == 0
-    monkeypatch.setattr(readers, "__path__", [*readers.__path__, str(folder)])
-    found = find_reader("robot_log")
+    monkeypatch.syspath_prepend(tmp_path)
     assert "robot_log" in reader_names()
-    assert found.summary == "Logs of our robot: images with positions in metres."
-    assert "\n    ROOT/\n      log.csv" in found.documentation
-    names: dict[str, Any] = {}
-    exec(test, names)
-    names["test_a_log_becomes_places"](tmp_path, draw)
+    assert find_reader("robot_log").summary == "Logs of our robot: images with positions in metres."
+    for step in range(-1, 3):
+        draw(tmp_path / f"set/monday/camera/{1_700_000_000_050_000 + 100_000 * step}.jpg")
+    rows = [f"{1_700_000_000_000_000 + 100_000 * step},{3.5 + step},-2,90" for step in range(3)]
+    (tmp_path / "set/monday/poses.csv").write_text("\n".join(["stamp,east,north,heading", *rows]) + "\n")
+    places = read_places("robot_log", tmp_path / "set", hall="north")
+    assert places.x.tolist() == [4.0, 5.0]
+    assert places.yaw == pytest.approx(0.0)  # a heading of 90 degrees is east
+    assert set(places.frame) == {"north"}
+    assert [len(note.items) for note in places.notes] == [2]
+    assert [one.reader for one in propose(tmp_path / "set")] == ["robot_log"]
+    (tmp_path / "set/monday/poses.csv").write_text("stamp,east,north,heading\n1,2,three,4\n")
+    with pytest.raises(BadInputError, match=r"poses\.csv, row 2: column 'north' is 'three', expected a number"):
+        read_places("robot_log", tmp_path / "set")
 
 
 def test_the_python_of_the_guide_runs_on_geotagged_photos(
@@ -287,8 +296,8 @@ def test_every_command_has_a_heading_and_a_part() -> None:
         ("presets", "\n| `positive_radius` | "),
         ("located image", "\n| `distance` | Distance from the image to"),
         ("names mappable", "\n| `mappable.load_places` | Read a table"),
-        ("names of the modules", "\n::: mappable.places.readers.read_places\n"),
-        ("modules", "\n| `readers/tum.py` | "),
+        ("names of the modules", "\n::: mappable.readers.registry.read_places\n"),
+        ("modules", "\n| `formats/tum.py` | "),
         ("include CONTRIBUTING.md", "](house.md)"),
     ],
 )

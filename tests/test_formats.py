@@ -22,12 +22,12 @@ from mappable.formats import KEY, Format, LaterVersionError
 from mappable.learning.checkpoint import Checkpoint
 from mappable.maps.folder import read_map
 from mappable.maps.localizer import Localizer
-from mappable.places import recordings
 from mappable.places.cache import read_about
-from mappable.places.conversion import convert
 from mappable.places.files import load_places
 from mappable.places.odometry import load_odometry
 from mappable.places.world_record import read_record
+from mappable.readers import recordings
+from mappable.readers.conversion import convert
 from mappable.recovery.files import RECOVERY
 
 DEPTH = 200_000

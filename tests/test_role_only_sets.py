@@ -12,9 +12,9 @@ from mappable.features.descriptors import Described
 from mappable.learning.data import select
 from mappable.maps.build import build_map_of
 from mappable.places.pixels import ImageRows
-from mappable.places.readers import read_places
 from mappable.places.roles import rows_to_locate
 from mappable.places.table import Places
+from mappable.readers.registry import read_places
 
 EAST, NORTH = 584_321 + 10.0 * np.arange(6), 4_476_543.0  # four references, then two queries
 
@@ -42,7 +42,7 @@ def manifest(root: Path) -> Places:
     return read_places("manifest", root)
 
 
-@pytest.mark.parametrize("read", [utm_names, pittsburgh, manifest])
+@pytest.mark.parametrize("read", [utm_names, pytest.param(pittsburgh, marks=pytest.mark.medium), manifest])
 def test_queries_do_not_train_and_are_no_landmarks(read: Callable[[Path], Places], tmp_path: Path) -> None:
     places = read(tmp_path)
     known, questions = (np.flatnonzero(places.role == role).tolist() for role in ("reference", "query"))

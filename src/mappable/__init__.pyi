@@ -3,6 +3,7 @@ from mappable import features as features
 from mappable import learning as learning
 from mappable import maps as maps
 from mappable import places as places
+from mappable import readers as readers
 from mappable import recovery as recovery
 from mappable.errors import BadImageError as BadImageError
 from mappable.errors import BadInputError as BadInputError
@@ -14,9 +15,9 @@ from mappable.maps.build import build_map as build_map
 from mappable.maps.encoders import open_encoder as open_encoder
 from mappable.maps.localizer import Localizer as Localizer
 from mappable.maps.opened import open_map as open_map
-from mappable.places.conversion import convert as convert
 from mappable.places.files import load_places as load_places
 from mappable.places.table import Places as Places
+from mappable.readers.conversion import convert as convert
 from mappable.recovery.pipeline import recover as recover
 
 __version__: str

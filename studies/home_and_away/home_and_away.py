@@ -45,8 +45,8 @@ from mappable.evaluation.setup import Setup
 from mappable.places.files import TABLE, load_places, save_places
 from mappable.places.packing import pack_images
 from mappable.places.pixels import ImageRows, Images
-from mappable.places.readers import read_places
 from mappable.places.table import Places
+from mappable.readers.registry import read_places
 from mappable_worlds.presets import PRESETS
 from mappable_worlds.simulation import simulate
 

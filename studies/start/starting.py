@@ -33,8 +33,8 @@ from mappable.maps.encoders import open_encoder
 from mappable.maps.estimate import judge, seen_before
 from mappable.maps.map import Map
 from mappable.places.files import load_places
-from mappable.places.readers import read_places
 from mappable.places.table import Places
+from mappable.readers.registry import read_places
 
 
 @dataclass(frozen=True)

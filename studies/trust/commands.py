@@ -189,7 +189,6 @@ COMMANDS = {
             ("set",),
         ),
         Command("places split", "places split set --calibration thursday", table, ("set",)),
-        Command("places mend", "places mend set --spacing 3", table, ("set",)),
         one_file("places show --picture", "places show {base}/set --picture places.png", "places.png"),
         Command("simulate", "simulate street-v1-3d set --every 60 --size 64x48", table),
         Command(

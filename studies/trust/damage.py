@@ -70,13 +70,13 @@ def _pixels(base: Path, work: Path) -> str:
 
 
 def _converted(base: Path, work: Path) -> str:
-    from mappable.places.conversion import convert
+    from mappable.readers.conversion import convert
 
     return _rows(convert("manifest", base / "images", work, size=(64, 48)))
 
 
 def _world(base: Path, work: Path) -> str:
-    from mappable.places.readers import read_places
+    from mappable.readers.registry import read_places
 
     return _rows(read_places("simulated", work))
 
@@ -150,7 +150,7 @@ def _report(base: Path, work: Path) -> str:
 
 
 def _video(base: Path, work: Path) -> str:
-    from mappable.places.readers import read_places
+    from mappable.readers.registry import read_places
 
     return _rows(read_places("video", work))
 

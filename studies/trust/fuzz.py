@@ -135,7 +135,7 @@ def _copied(source: str, name: str) -> Callable[[Path, Path], Path]:
 
 def _reader(name: str, **options: Any) -> Callable[[Path, Path], Any]:
     def read(base: Path, folder: Path) -> Any:
-        from mappable.places.readers import read_places
+        from mappable.readers.registry import read_places
 
         return read_places(name, folder, **options)
 
@@ -323,6 +323,18 @@ def _call(module: str, function: str, name: str, *arguments: Any) -> Callable[[P
 
     def read(base: Path, folder: Path) -> Any:
         return resolve_name(f"{module}:{function}")(folder / name if name else folder, *arguments)
+
+    return read
+
+
+def _track(name: str) -> Callable[[Path, Path], Any]:
+    """A call of the reader of tracks with a file of the folder."""
+
+    def read(base: Path, folder: Path) -> Any:
+        from mappable.places.notes import Findings
+        from mappable.readers.track_files import read_track
+
+        return read_track(folder / name, Findings())
 
     return read
 
@@ -531,17 +543,17 @@ TARGETS = {
         Target("photos", _picture(".jpg"), _reader("photos")),
         Target("video", write_video, _reader("video")),
         Target("video with GPMF", lambda base, folder: write_video(base, folder, telemetry=True), _reader("video")),
-        Target("track .srt", _text("a.srt", SRT), _call("mappable.places.gpx", "read_track", "a.srt")),
-        Target("track .nmea", _text("a.nmea", NMEA), _call("mappable.places.gpx", "read_track", "a.nmea")),
+        Target("track .srt", _text("a.srt", SRT), _track("a.srt")),
+        Target("track .nmea", _text("a.nmea", NMEA), _track("a.nmea")),
         *(Target(f"colmap {kind}", _colmap(kind), _reader("colmap")) for kind in ("text", "binary")),
         Target("transforms.json", _text("transforms.json", SCENE), _reader("transforms")),
         *(Target(f"rosbag {kind}", _bag(kind), _read_bag) for kind in ("ros1", "sqlite3", "mcap")),
         Target("world.json", _copied("world", "world.json"), _reader("simulated")),
-        Target("track .gpx", _text("a.gpx", GPX), _call("mappable.places.gpx", "read_track", "a.gpx")),
+        Target("track .gpx", _text("a.gpx", GPX), _track("a.gpx")),
         Target(
             "track .csv",
             _text("a.csv", "time,x,y\n2024-05-01T12:00:00Z,1,2\n2024-05-01T12:00:01Z,3,4\n"),
-            _call("mappable.places.gpx", "read_track", "a.csv"),
+            _track("a.csv"),
         ),
         Target("image .png", _picture(".png"), _load_image),
         Target("image .jpg", _picture(".jpg"), _load_image),

@@ -65,7 +65,7 @@ def main() -> None:
 
     name, base, report = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     with atheris.instrument_imports(include=["mappable"], enable_loader_override=False):
-        import mappable.places.readers
+        import mappable.readers.registry
         import mappable.recovery.files
         import mappable.service.app  # noqa: F401 - imported here, so that it is instrumented
         from trust import fuzz

@@ -105,7 +105,7 @@ def test_only_the_named_sequences_train(walks: Path) -> None:
 
 
 @pytest.mark.medium
-def test_a_table_is_checked_mended_and_drawn_by_overlap(walks: Path, typed: Typed, tmp_path: Path) -> None:
+def test_a_table_is_checked_and_drawn_by_overlap(walks: Path, typed: Typed, tmp_path: Path) -> None:
     said = typed("places", "check", walks)
     assert said.returncode == 0
     assert "nothing to mend" in said.stdout or "warning: " in said.stdout
@@ -113,9 +113,6 @@ def test_a_table_is_checked_mended_and_drawn_by_overlap(walks: Path, typed: Type
     assert typed("places", "show", walks, "--picture", picture, "--color", "overlap").returncode == 0
     with Image.open(picture) as drawn:
         assert drawn.width > 400
-    mended = typed("places", "mend", walks, "--spacing", "5", "--json")
-    assert json.loads(mended.stdout) == {"places": 4, "dropped": 4}
-    assert_one_sentence(typed("places", "mend", walks), "nothing to mend: give --spacing")
 
 
 def test_queries_do_not_train_after_a_split(walks: Path) -> None:

@@ -45,7 +45,6 @@ MISTAKES = {
     "start": "start no",
     "convert manifest": "convert manifest no out",
     "places check": "places check no",
-    "places mend": "places mend no --drop-outliers",
     "map estimate": "map estimate no --encoder no",
     "places show": "places show no",
     "places split": "places split no --test a",
@@ -76,7 +75,7 @@ MISTAKES = {
 }
 # CONTINUING commands continue stopped work; CHANGING ones change a map or a table in one step (docs/commands.md).
 CONTINUING = {"start", "convert", "simulate", "train", "reproduce", "demo"}
-CHANGING = {"places split", "places mend", "map add", "map remove", "map merge", "densify"}
+CHANGING = {"places split", "map add", "map remove", "map merge", "densify"}
 # These print no result: a server, a demonstration and a file.
 WITHOUT_JSON = {"serve", "demo", "map export"}
 

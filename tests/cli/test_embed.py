@@ -14,7 +14,8 @@ from typer.testing import CliRunner, Result
 from mappable.cli.embed import embed
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
-from mappable.places import convert, find_pack, load_places, pack_images
+from mappable.places import find_pack, load_places, pack_images
+from mappable.readers import convert
 
 pytestmark = pytest.mark.medium
 

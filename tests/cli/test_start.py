@@ -87,7 +87,7 @@ def test_a_mended_table_is_kept_and_a_new_visit_is_added(
     write(home, "\n".join([table[0], *(row for row in table[1:] if not row.startswith("rain"))]))
     assert mappable("start", home, out, "--no-serve").exit_code == 0
     known = len(load_places(out / "places"))
-    mended = mappable("places", "mend", out / "places", "--spacing", "6")
+    mended = mappable("convert", "manifest", home, out / "places", "--spacing", "6", "--overwrite")
     assert mended.exit_code == 0, mended.output
     kept = len(load_places(out / "places"))
     again = mappable("start", home, out, "--no-serve")

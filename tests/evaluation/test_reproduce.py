@@ -41,7 +41,7 @@ from mappable.features.weights import WEIGHT_SETS
 from mappable.learning.folder import OtherRunError
 from mappable.locks import take, wait_for
 from mappable.places.files import save_places
-from mappable.places.readers import read_places
+from mappable.readers.registry import read_places
 from mappable_worlds.presets import PRESETS
 from nordland import NORDLAND
 

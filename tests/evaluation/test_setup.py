@@ -9,7 +9,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.setup import Setup, blocks_of, setup_of
 from mappable.places.frames import Frame
 from mappable.places.table import Places
-from mappable.places.unposed import NOWHERE
+from mappable.readers.unposed import NOWHERE
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from mappable.exchange.poses import Pose, Poses, poses_of_places
 from mappable.exchange.writers import WRITERS, check_outputs, write_poses
 from mappable.places.frames import Frame
 from mappable.places.geodesy import project
-from mappable.places.readers import read_places
 from mappable.places.table import Places
+from mappable.readers.registry import read_places
 
 KML = "{http://www.opengis.net/kml/2.2}"
 WORLD = Frame("town")

@@ -74,7 +74,7 @@ def test_opposite_views_limit_the_yaw(tmp_path: Path) -> None:
         ({"count": 20}, "40 images are too few.*take 100"),
         (
             {"x": np.arange(200) * 2.0 + np.repeat([0, 100], 100)},
-            "0 % of the images show a place of another visit.*mend --frame",
+            "0 % of the images show a place of another visit.*convert --like",
         ),
         ({"y": np.repeat([0.0, 9.0], 100)}, "positions agree to 9 m only.*more accurate"),
     ],

@@ -1,12 +1,10 @@
-"""Warnings about tables: each names what is wrong, and the command that mends it, which does."""
+"""Warnings about tables: each names what is wrong, and the option of `convert` that mends it."""
 
 import numpy as np
-import pytest
 
-from mappable.errors import BadInputError
-from mappable.places.checks import check, check_images, standing_rows
+from mappable.places.checks import check, check_images, outlier_rows, standing_rows
 from mappable.places.frames import Frame
-from mappable.places.mending_tables import mend
+from mappable.places.routes import thinned
 from mappable.places.survey import survey
 from mappable.places.table import Places
 
@@ -25,7 +23,7 @@ def visits(count: int = 60, step: float = 2.0, **columns: object) -> Places:
 
 
 def texts(places: Places) -> str:
-    return "\n".join(str(note) for note in check(places, "my places"))
+    return "\n".join(str(note) for note in check(places, "AGAIN"))
 
 
 def test_a_good_table_has_no_warnings() -> None:
@@ -68,28 +66,27 @@ def test_one_visit_is_reported_unless_it_has_laps() -> None:
 def test_visits_that_do_not_overlap_are_listed() -> None:
     apart = visits(x=np.arange(120) * 2.0 + np.repeat([0, 100], 60))
     assert "visits hardly overlap" in texts(apart)
-    assert "mappable places show 'my places' --picture map.png --color overlap" in texts(apart)
+    assert "mappable places show PLACES --picture map.png --color overlap" in texts(apart)
 
 
-def test_several_frames_are_reported_and_joined() -> None:
+def test_several_frames_are_reported() -> None:
     two = visits(frames=[Frame("a"), Frame("b")], frame=np.repeat(np.array(["a", "b"], dtype=object), 60))
-    assert "mappable places mend 'my places' --frame a" in texts(two)
-    assert check(mend(two, frame="town")) == ()
-    other = two.replace(frames=[Frame("a"), Frame("b", "frames")])
-    with pytest.raises(BadInputError, match="frames a and b differ in unit"):
-        mend(other, frame="town")
+    assert "AGAIN --like PLACES" in texts(two)
 
 
 def test_outliers_are_reported_and_dropped() -> None:
     x = visits().x.copy()
     x[30] = 4000.0
     x[90] += 90.0  # jumps away and back
-    assert "mappable places mend 'my places' --drop-outliers" in texts(visits(x=x))
-    mended = mend(visits(x=x), drop_outliers=True)
-    assert len(mended) == 118
-    assert check(mended) == ()
+    assert "AGAIN --drop-outliers" in texts(visits(x=x))
+    assert outlier_rows(visits(x=x)).tolist() == [30, 90]
     x[90] = x[30]  # neither is alone there
     assert "2 positions jump away and back" in texts(visits(x=x))
+
+
+def test_images_to_locate_get_no_advice_for_maps() -> None:
+    assert "one visit" in texts(visits()[:60])
+    assert texts(visits(role="query")[:60]) == texts(visits(split="test")[:60]) == ""
 
 
 def test_positions_rougher_than_the_spacing_are_reported() -> None:
@@ -102,16 +99,19 @@ def test_a_standing_camera_is_reported_and_thinned_but_a_turning_one_is_not() ->
     x = visits().x.copy()
     x[20:40] = x[20]
     assert "1 stretches without motion" in texts(visits(x=x))
-    assert "mappable places mend 'my places' --spacing 1" in texts(visits(x=x))
-    assert len(mend(visits(x=x), spacing=2.0)) == 101
+    assert "AGAIN --spacing 1" in texts(visits(x=x))
+    assert len(thinned(visits(x=x), 2.0)) == 101
     assert standing_rows(visits(x=x, yaw=np.arange(120) * 0.1)) == []
 
 
-def test_several_images_per_position_are_reported() -> None:
+def test_several_images_per_position_are_reported_but_views_are_not() -> None:
     x = np.tile(np.repeat(np.arange(30) * 4.0, 2), 2)
-    assert "60 of 120 images have the position of another image" in texts(visits(x=x))
-    assert "96 of 120 images have the position of another image" in texts(visits(x=np.repeat(np.arange(24) * 10.0, 5)))
-    assert check(mend(visits(x=x), spacing=4.0)) == ()
+    assert "60 of 120 images have the position and direction of another" in texts(visits(x=x))
+    turned = visits(x=np.repeat(np.arange(24) * 10.0, 5))
+    assert "96 of 120 images have the position and direction of another" in texts(turned)
+    assert texts(turned.replace(yaw=np.tile(np.arange(5) * 1.2, 24))).count("position and direction") == 0
+    spread = visits(x=x)
+    assert check(spread[thinned(spread, 4.0)]) == ()
 
 
 def test_images_that_repeat_are_reported_and_a_border_too() -> None:
@@ -125,10 +125,3 @@ def test_images_that_repeat_are_reported_and_a_border_too() -> None:
     said = "\n".join(map(str, notes))
     assert "--crop-border 13,0,0,0" in said
     assert "1 images look like the image before" in said
-
-
-def test_nothing_to_mend_and_a_bad_spacing_are_errors() -> None:
-    with pytest.raises(BadInputError, match="nothing to mend"):
-        mend(visits())
-    with pytest.raises(BadInputError, match="--spacing is -1"):
-        mend(visits(), spacing=-1)

@@ -267,7 +267,7 @@ def test_a_torn_last_line_of_the_journal_is_passed_over(places: Places, tmp_path
 KILLED = """
 import sys, time
 from mappable.places import packing
-from mappable.places.readers import read_places
+from mappable.readers.registry import read_places
 decode = packing.decode_image
 def slow(*arguments, **options):
     time.sleep(0.01)

@@ -59,7 +59,7 @@ def test_a_place_far_from_all_others_is_reported() -> None:
     x[39] = 5000
     lonely = check(drive(x=x, time=np.arange(40) * 10**12))
     assert lonely[0].items == ("39.jpg: 4,924.0 m",)
-    assert "mappable places mend PLACES --drop-outliers" in lonely[0].text
+    assert "--overwrite --drop-outliers" in lonely[0].text
 
 
 def test_the_tables_own_notes_come_first() -> None:

@@ -16,7 +16,8 @@ from mappable.cli.output import print_summary, print_table
 from mappable.places.images import Fit, parse_size
 from mappable.places.mending import Rotate
 from mappable.places.packing import OnBadImage
-from mappable.places.readers import Reader, find_reader, reader_names
+from mappable.places.table import Places
+from mappable.readers.registry import Reader, find_reader, reader_names
 
 AUTO = "auto"
 
@@ -80,6 +81,19 @@ def _run(
     ] = False,
     no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Write only the table, without pixels.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another converted set in OUT.")] = False,
+    spacing: Annotated[
+        float | None, typer.Option(help="Keep one image per METRES along each sequence.", metavar="METRES")
+    ] = None,
+    drop_outliers: Annotated[
+        bool, typer.Option("--drop-outliers", help="Leave out positions that jump, or are far from all others.")
+    ] = False,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="Convert the positions to the frame of this map or table: its name, origin and axes.",
+            metavar="MAP|PLACES",
+        ),
+    ] = None,
     rotate: Annotated[
         Rotate, typer.Option(help="Turn all images clockwise by these degrees; OUT gets turned copies.")
     ] = "0",
@@ -97,8 +111,8 @@ def _run(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    from mappable.places.conversion import convert
     from mappable.places.summary import summarize
+    from mappable.readers.conversion import convert, converting_again
 
     places = convert(
         reader,
@@ -113,15 +127,31 @@ def _run(
         pixels=not no_pixels,
         overwrite=overwrite,
         workers=workers,
+        spacing=spacing,
+        drop_outliers=drop_outliers,
+        like=None if like is None else _frames_of(like),
         rotate=rotate,
         crop_border=crop_border,
         undistort=undistort,
     )
+    summary = summarize(places, converting_again(out))
     if as_json:
-        print_json(asdict(summarize(places)))
+        print_json(asdict(summary))
         return
-    print_summary(summarize(places))
+    print_summary(summary)
     typer.echo(f"written to {out}; show it again with: mappable places show {shlex.quote(str(out))}")
+
+
+def _frames_of(path: Path) -> Places:
+    """The table at `path`, or the landmarks of the map there."""
+    from mappable.places.files import load_places
+    from mappable.readers.unposed import is_table
+
+    if is_table(path):
+        return load_places(path)
+    from mappable.maps.folder import read_map
+
+    return read_map(path).places
 
 
 def _command(reader: Reader) -> Any:
@@ -129,17 +159,20 @@ def _command(reader: Reader) -> Any:
 
     def run(**values: Any) -> None:
         own = {option.name: values.pop(option.name) for option in reader.options}
-        if values.pop("list", False) and reader.contents:
-            print_table(*reader.contents(values["root"]), numbers=("messages",))
+        values.setdefault("spacing", None)  # some readers choose images by an option of their own
+        if values.pop("list", False) and reader.function("contents"):
+            print_table(*reader.function("contents")(values["root"]), numbers=("messages",))
             return
         if values["out"] is None:
             raise typer.BadParameter("give the folder OUT, or --list")
         _run(reader.name, own, **values)
 
+    left_out = {"reader", "options", *(option.name for option in reader.options)}
+    left_out |= set() if reader.function("lenses") else {"undistort"}
     common = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in inspect.signature(_run, eval_str=True).parameters.values()
-        if parameter.name not in ("reader", "options") and (parameter.name != "undistort" or reader.lenses)
+        if parameter.name not in left_out
     ]
     own = [
         inspect.Parameter(
@@ -152,7 +185,7 @@ def _command(reader: Reader) -> Any:
         )
         for option in reader.options
     ]
-    if reader.contents:  # OUT is not needed with --list
+    if reader.function("contents"):  # OUT is not needed with --list
         out = next(parameter for parameter in common if parameter.name == "out")
         common[common.index(out)] = out.replace(default=None)
         flag = typer.Option(
@@ -183,7 +216,7 @@ def _auto_command() -> Any:
 
         Nothing is converted. If several readers fit, all of them are listed: choose one.
         """
-        from mappable.places.detection import propose
+        from mappable.readers.registry import propose
 
         found = propose(root)
         if as_json:

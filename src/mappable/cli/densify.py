@@ -47,7 +47,7 @@ def densify(
     """
     from mappable.maps.map import Map
     from mappable.maps.queries import densify_images
-    from mappable.places.unposed import find_images
+    from mappable.readers.unposed import find_images
 
     opened = Map.verify(folder)
     places = find_images(images, opened.places.decoding)

@@ -72,7 +72,7 @@ def locate(
     from mappable.maps.location import NotLocated
     from mappable.maps.map import Map
     from mappable.maps.opened import OpenMap
-    from mappable.places.unposed import find_images
+    from mappable.readers.unposed import find_images
 
     landmarks = Map.open(folder)
     paths = images or []
@@ -115,7 +115,7 @@ def _described_images(file: Path) -> "Places":
     """The images of a descriptor file: those of its table, or numbers for the rows of an .npy file."""
     from mappable.containers import read_npy
     from mappable.features.descriptors import read_descriptors
-    from mappable.places.unposed import numbered_images
+    from mappable.readers.unposed import numbered_images
 
     if file.suffix == ".npy" and file.is_file():
         return numbered_images(len(read_npy(file, mapped=True)))

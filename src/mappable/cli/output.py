@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mappable.learning.auto import Plan
     from mappable.learning.choosing import Chosen
     from mappable.maps.map import Map
+    from mappable.places.notes import Note
     from mappable.places.summary import Summary
     from mappable.places.table import Places
 
@@ -61,7 +62,13 @@ def print_summary(summary: "Summary") -> None:
         sides = " x ".join(f"{high - low:,.1f}" for low, high in zip(frame.low, frame.high, strict=True))
         console.print(f"frame {frame.frame}: {sides} {frame.unit}" + (f", {frame.crs}" if frame.crs else ""))
     console.print(f"yaw known for {summary.with_yaw:,}, time for {summary.with_time:,} of {summary.places:,} places")
-    for note in summary.notes:
+    print_notes(summary.notes)
+
+
+def print_notes(notes: "Iterable[Note]") -> None:
+    """Print notes, each with its first items."""
+    console = new_console()
+    for note in notes:
         first, *items = note.lines()
         console.print(Text.assemble(("warning: ", "yellow") if note.warning else "note: ", first))
         for item in items:

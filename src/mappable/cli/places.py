@@ -1,6 +1,6 @@
-"""`mappable places`: show, check and mend a table of places, and split it into training, calibration and test."""
+"""`mappable places`: show and check a table of places, and split it into training, calibration and test."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -11,12 +11,13 @@ import typer
 
 from mappable.arrays import Pixels
 from mappable.cli.common import AsJson, Outputs, OverwriteFiles, Table, check_new, print_json
-from mappable.cli.output import print_summary
+from mappable.cli.output import print_notes, print_summary
 from mappable.errors import BadInputError
+from mappable.locks import alone_in
 from mappable.places.files import TABLE, load_places, save_places
-from mappable.places.notes import Note
+from mappable.places.notes import Findings, Note
 from mappable.places.picture import draw_map
-from mappable.places.roles import split_of
+from mappable.places.roles import split_sequences
 from mappable.places.table import Places
 
 SPLITS = ("train", "calibration", "test")
@@ -25,7 +26,7 @@ Color = Literal["condition", "sequence", "overlap"]
 NAMES_IN_ERROR = 10  # sequences that an error lists
 
 app = typer.Typer(
-    help="Show, check and mend tables of places, and split them into training, calibration and test.",
+    help="Show and check tables of places, and split them into training, calibration and test.",
     no_args_is_help=True,
 )
 
@@ -51,6 +52,7 @@ def show(
     from mappable.exchange.poses import poses_of_places
     from mappable.exchange.writers import check_outputs, files_of, write_poses
     from mappable.places.summary import summarize
+    from mappable.readers.conversion import converting_again
 
     outputs = out or []
     check_new(overwrite, picture, *files_of(outputs))
@@ -60,7 +62,7 @@ def show(
         check_outputs(outputs, positions)
         for sentence in write_poses(outputs, positions):
             typer.echo(sentence, err=True)
-    summary = summarize(places, table)
+    summary = summarize(places, converting_again(table))
     if as_json:
         print_json(asdict(summary))
     else:
@@ -72,49 +74,18 @@ def show(
 
 @app.command()
 def check(table: Table, as_json: AsJson = False) -> None:
-    """Check positions, visits and images; each warning names the command that mends it.
+    """Check positions, visits and images; each warning names the option of `mappable convert` that mends it.
 
-    `mappable places show` prints the same warnings, except those about images.
+    `mappable convert` and `mappable places show` print the same list.
     """
     places = load_places(table)
-    notes = find_warnings(places, table)
+    notes = findings(places, table)
     if as_json:
         print_json([note.to_json() for note in notes])
         return
-    for note in notes:
-        typer.echo("\n".join([f"warning: {note}", *note.lines()[1:]]))
-    if not notes:
+    print_notes(notes)
+    if not any(note.warning for note in notes):
         typer.echo(f"{len(places):,} places: nothing to mend")
-
-
-@app.command()
-def mend(
-    table: Table,
-    spacing: Annotated[
-        float | None, typer.Option(help="Keep one image per METRES along each sequence.", metavar="METRES")
-    ] = None,
-    drop_outliers: Annotated[
-        bool, typer.Option("--drop-outliers", help="Drop places far from all others, and positions that jump.")
-    ] = False,
-    frame: Annotated[
-        str | None, typer.Option(help="State that all places are in one frame, and give it this name.", metavar="NAME")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Mend a table as `mappable places check` proposes. Images do not change.
-
-    The table is rewritten. To undo this, convert the collection again with --overwrite.
-    """
-    from mappable.places.mending_tables import mend as mend_table
-
-    places = load_places(table)
-    mended = mend_table(places, spacing=spacing, drop_outliers=drop_outliers, frame=frame)
-    save_places(mended, table / TABLE if table.is_dir() else table)
-    counts = {"places": len(mended), "dropped": len(places) - len(mended)}
-    if as_json:
-        print_json(counts)
-    else:
-        typer.echo(f"{counts['places']:,} places kept, {counts['dropped']:,} dropped")
 
 
 @app.command()
@@ -141,24 +112,13 @@ def split(
     This replaces the earlier split of the table. Packed images do not change. `mappable places show` lists the names
     of the sequences.
     """
-    places = load_places(table)
-    sequences = places.sequences()
-    reserved: dict[str, str] = {}
-    for value, names in (("calibration", calibration), ("test", test), ("train", train)):
-        for name in _names(names, sequences):
-            if name not in sequences:
-                raise BadInputError(f"{table}: has no sequence {name!r}; {_listed(sequences)}")
-            if name in reserved:
-                raise BadInputError(f"sequence {name!r} is given twice; give it once, for one split")
-            reserved[name] = value
-    if not reserved:
-        raise BadInputError("no sequence to reserve: give --calibration, --test or --train")
-    both = zip(places.sequence, places.role, strict=True)
-    rest = "" if train else "train"
-    column = [reserved.get(sequence, split_of(role, rest)) for sequence, role in both]
-    if "train" not in column:
-        raise BadInputError(f"{table}: no sequence is left for training; {_listed(sequences)}")
-    save_places(places.replace(split=column), table / TABLE if table.is_dir() else table)
+    load_places(table)  # raises before there is a lock
+    with alone_in(table if table.is_dir() else table.parent, "changing the table"):
+        places = load_places(table)
+        column = split_sequences(places, *_reserved(table, places, calibration, test, train))
+        if "train" not in column:
+            raise BadInputError(f"{table}: no sequence is left for training; {_listed(places.sequences())}")
+        save_places(places.replace(split=column), table / TABLE if table.is_dir() else table)
     counts = {}
     for one in SPLITS:
         named = [sequence for sequence, value in zip(places.sequence, column, strict=True) if value == one]
@@ -171,15 +131,37 @@ def split(
         typer.echo(f"{one}: {count['sequences']:,} sequence{plural}, {count['places']:,} places")
 
 
-def find_warnings(places: Places, table: Path) -> list[Note]:
-    """All warnings about the table of places and their images."""
+def _reserved(table: Path, places: Places, calibration: str, test: str, train: str) -> tuple[dict[str, str], str]:
+    """The split of each sequence that is named, and the split of the others."""
+    sequences = places.sequences()
+    reserved: dict[str, str] = {}
+    for split, names in (("calibration", calibration), ("test", test), ("train", train)):
+        for name in _names(names, sequences):
+            if name not in sequences:
+                raise BadInputError(f"{table}: has no sequence {name!r}; {_listed(sequences)}")
+            if name in reserved:
+                raise BadInputError(f"sequence {name!r} is given twice; give it once, for one split")
+            reserved[name] = split
+    if not reserved:
+        raise BadInputError("no sequence to reserve: give --calibration, --test or --train")
+    return reserved, "" if train else "train"
+
+
+def findings(places: Places, table: Path) -> list[Note]:
+    """All notes about the table of places and their images, those of its conversion first."""
     from mappable.places.checks import check as check_positions
     from mappable.places.checks import check_images
+    from mappable.readers.conversion import converting_again
 
-    images = check_images(places, partial(_small_pixels, table), table) if len(places) else ()
-    notes = [*(note for note in places.notes if note.warning), *check_positions(places, table)]
-    known = {note.text for note in notes}  # `convert` stores its findings about images
-    return [*notes, *(note for note in images if note.text not in known)]
+    again = converting_again(table)
+    images = check_images(places, partial(_small_pixels, table), again) if len(places) else ()
+    return [*Findings([*places.notes, *check_positions(places, again), *_new(images, places.notes)])]
+
+
+def _new(notes: Sequence[Note], known: Sequence[Note]) -> list[Note]:
+    """The notes that are not known, such as by `convert`, which stores what it finds about images."""
+    texts = {note.text for note in known}
+    return [note for note in notes if note.text not in texts]
 
 
 def _small_pixels(table: Path, places: Places) -> Pixels:

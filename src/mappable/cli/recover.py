@@ -221,7 +221,7 @@ def _from_images(path: Path, folder: Path, load: "Callable[[Map, Places], ImageE
     from mappable.exchange.poses import seconds_of
     from mappable.maps.map import Map
     from mappable.maps.queries import ranges_of_images
-    from mappable.places.unposed import find_images
+    from mappable.readers.unposed import find_images
     from mappable.recovery.task import Measured
 
     opened = Map.open(folder)
@@ -254,11 +254,11 @@ def _from_file(file: Path, scale: float, radius: float | None, mask: Path | None
 
 def _odometry_reader(topic: str | None) -> "Callable[[Path], Motions | Track]":
     def read(file: Path) -> "Motions | Track":
-        from mappable.places.bags import SUFFIXES
+        from mappable.readers.bags import SUFFIXES
         from mappable.recovery.files import read_odometry
 
         if file.is_dir() or file.suffix.lower() in SUFFIXES:
-            from mappable.places.bag_logs import read_bag_odometry
+            from mappable.readers.bag_logs import read_bag_odometry
 
             return _recorded_track(file, read_bag_odometry(file, topic))
         if topic is not None:
@@ -281,7 +281,7 @@ def _recorded_track(file: Path, recorded: "RecordedOdometry") -> "Track":
 
 
 def _read_truth(file: Path, count: int) -> "Floats":
-    from mappable.places.unposed import is_table
+    from mappable.readers.unposed import is_table
     from mappable.recovery.files import read_truth
 
     if not is_table(file):

@@ -13,6 +13,7 @@ REMOVED = {
     "follow --rerun": "use --out FILE.rrd",
     "follow --mcap": "use --out FILE.mcap",
     "map reliability": "the report of `mappable evaluate MAP QUERIES OUT` shows the intervals against the truth",
+    "places mend": "`mappable places check` names the option of `convert` instead: --spacing, --drop-outliers, --like",
     "recover file --certificate": "`undetermined` in the output says which images are not determined, and how far",
     "recover images --certificate": "`undetermined` in the output says which images are not determined, and how far",
     "recover file --turns": "turns are part of odometry: give them in a table i,j,forward,left,turn with --odometry",

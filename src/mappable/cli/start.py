@@ -92,15 +92,15 @@ def _make(
     from mappable.cli.estimate import describe_places, estimate_of, print_estimate
     from mappable.cli.map_build import save_map
     from mappable.cli.output import print_chosen, print_plan
-    from mappable.cli.places import find_warnings
+    from mappable.cli.places import findings
     from mappable.cli.train import plan_of, run_plan, stoppable
     from mappable.learning.auto import choose_size
     from mappable.learning.folder import OtherRunError
     from mappable.maps.advice import advise
-    from mappable.places.conversion import convert
     from mappable.places.files import TABLE, load_places
-    from mappable.places.readers import read_places
     from mappable.places.survey import survey
+    from mappable.readers.conversion import convert
+    from mappable.readers.registry import read_places
 
     began = time.perf_counter()
     table, model, folder = out / PLACES, out / MODEL, out / MAP
@@ -119,7 +119,7 @@ def _make(
     typer.echo(f"{len(places):,} images on {count:,} visit{'s' * (count != 1)}")
 
     _step(2, "Check the images", f"places check {_quoted(table)}")
-    warnings = find_warnings(places, table)
+    warnings = [note for note in findings(places, table) if note.warning]
     for note in warnings[:WARNINGS_SHOWN]:
         typer.echo("\n".join([f"warning: {note}", *note.lines(3)[1:]]))
     if not warnings:
@@ -195,7 +195,7 @@ def _read_estimate(file: Path) -> "Estimate | None":
 
 def _reader(images: Path, wanted: str | None) -> tuple[str, str]:
     """The name of the reader, and a remark about the choice."""
-    from mappable.places.detection import propose
+    from mappable.readers.registry import propose
 
     if wanted is not None:
         return wanted, f"reading with {wanted}, as you say"
@@ -215,7 +215,7 @@ def _options(given: list[str]) -> dict[str, str]:
 
 def _typed(reader: str, given: dict[str, str]) -> dict[str, Any]:
     """The options of the reader as numbers or texts, as it expects them."""
-    from mappable.places.readers import find_reader
+    from mappable.readers.registry import find_reader
 
     kinds = {option.name: str(option.type) for option in find_reader(reader).options}
     typed: dict[str, Any] = {}

@@ -17,8 +17,8 @@ from mappable.places.joining import concatenate
 from mappable.places.notes import Note
 from mappable.places.packing import pack_images
 from mappable.places.pixels import Images
-from mappable.places.readers import read_places
 from mappable.places.table import Places
+from mappable.readers.registry import read_places
 from mappable.worlds import INSTALL, World, find_world, worlds
 
 # For the paper's rows on our sets: 1,200 steps of 8 anchors (Oxford: 15,006 of 2), at ten times the paper's rate.

@@ -12,7 +12,7 @@ from mappable.arrays import Ints, path_length
 from mappable.errors import BadInputError
 from mappable.evaluation.bootstrap import route_blocks
 from mappable.places.table import COLUMNS, Places
-from mappable.places.unposed import NOWHERE
+from mappable.readers.unposed import NOWHERE
 
 NO_ROWS: Ints = np.arange(0)
 SWEEP_COUNTS = (50, 100, 200, 400, 800, 1600)  # numbers of landmarks

@@ -18,7 +18,7 @@ from mappable.places.files import load_places
 from mappable.places.frames import Frame
 from mappable.places.pixels import Images
 from mappable.places.table import NO_TIME, Places
-from mappable.places.unposed import is_table
+from mappable.readers.unposed import is_table
 
 USUAL_COVERAGE = 0.9  # probability that an ellipse contains the image, if neither image nor map says another
 

@@ -210,7 +210,7 @@ def _cannot(seen: Survey) -> str:
         return "all images are of one visit, which cannot show what changes; visit the route again, in another light"
     if len(seen.visits) > 1 and max(float(np.mean(seen.overlap > 0)), seen.laps) < OVERLAPPING:
         share = f"{100 * np.mean(seen.overlap > 0):.0f} % of the images show a place of another visit"
-        return f"{share}; visit the same places again, or join frames with `mappable places mend --frame`"
+        return f"{share}; visit the same places again, or convert them in one frame (`mappable convert --like`)"
     length = sum(float(path_length(seen.places.positions[rows])[-1]) for rows in seen.visits.values())
     if seen.positive_radius > LARGEST_SHARE * length / len(seen.visits):
         rough = f"positions agree to {seen.accuracy:.2g} {seen.unit} only, on a route of {length:.0f} {seen.unit}"

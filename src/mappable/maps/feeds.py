@@ -8,11 +8,11 @@ from pathlib import Path
 from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.places.files import load_places
-from mappable.places.readers import image_files
-from mappable.places.readers.video import SUFFIXES as VIDEOS
 from mappable.places.table import NO_TIME
-from mappable.places.unposed import is_table
-from mappable.places.video_files import play
+from mappable.readers.formats.video import SUFFIXES as VIDEOS
+from mappable.readers.toolkit import image_files
+from mappable.readers.unposed import is_table
+from mappable.readers.video_files import play
 from mappable.times import guess_unit, nanoseconds
 
 POLL_SECONDS = 0.2  # time between two looks at a folder; a file that did not change meanwhile is complete

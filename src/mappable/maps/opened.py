@@ -22,7 +22,7 @@ from mappable.places.cache import find_packed
 from mappable.places.images import load_image, resize_image
 from mappable.places.pixels import Images
 from mappable.places.table import Places
-from mappable.places.unposed import find_images, is_table
+from mappable.readers.unposed import find_images, is_table
 
 Asked = str | Path | Pixels | Sequence[str | Path]  # image files, folders of them, or arrays
 

@@ -1,6 +1,5 @@
 from mappable.places.cache import PackedImages as PackedImages
 from mappable.places.cache import find_pack as find_pack
-from mappable.places.conversion import convert as convert
 from mappable.places.files import load_places as load_places
 from mappable.places.files import save_places as save_places
 from mappable.places.frames import Frame as Frame
@@ -13,8 +12,6 @@ from mappable.places.notes import Note as Note
 from mappable.places.packing import pack_images as pack_images
 from mappable.places.picture import draw_map as draw_map
 from mappable.places.pixels import Images as Images
-from mappable.places.readers import read_places as read_places
-from mappable.places.readers import reader_names as reader_names
 from mappable.places.routes import crop_by_length as crop_by_length
 from mappable.places.routes import distance_along as distance_along
 from mappable.places.summary import summarize as summarize

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow
 import pyarrow.parquet
 
@@ -19,7 +18,7 @@ from mappable.formats import KEY, Format
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.notes import Note
-from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, TEXT_COLUMNS, Places
+from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, SCHEMA, TEXT_COLUMNS, Places
 from mappable.tables import read_csv
 
 FORMAT = Format(
@@ -38,7 +37,7 @@ def save_places(places: Places, file: Path | str) -> None:
     file = Path(file)
     if file.suffix == ".parquet":
         about = FORMAT.text(_about(places, file), indent=None)
-        packed, table = io.BytesIO(), _to_arrow(places).replace_schema_metadata({KEY: about})
+        packed, table = io.BytesIO(), places.table.replace_schema_metadata({KEY: about})
         pyarrow.parquet.write_table(table, packed)
         content = seal(packed.getvalue())
     elif file.suffix == ".csv":
@@ -63,9 +62,9 @@ def load_places(file: Path | str, *, rows: int | None = None) -> Places:
         raise BadInputError(f"{file}: no such table of places{convert}")
     try:
         with FORMAT.reading(file):
-            columns, about = _read_parquet(file, rows) if file.suffix == ".parquet" else _read_csv(file)
-            return Places(
-                **columns,
+            table, about = _read_parquet(file, rows) if file.suffix == ".parquet" else _read_csv(file)
+            return Places.of(
+                table,
                 frames=[Frame.from_json(fields) for fields in about["frames"]],
                 root=file.parent / about["root"],
                 dimensions=about["dimensions"],
@@ -104,31 +103,9 @@ def _about(places: Places, file: Path) -> dict[str, Any]:
     }
 
 
-def _to_arrow(places: Places) -> pyarrow.Table:
-    """The columns as an Arrow table; unknown numbers and times become null, unknown text stays ""."""
-    arrays = {name: pyarrow.array(getattr(places, name), pyarrow.string()) for name in TEXT_COLUMNS}
-    for name in NUMBER_COLUMNS:
-        values = getattr(places, name)
-        arrays[name] = pyarrow.array(values, mask=np.isnan(values))
-    arrays["time"] = pyarrow.array(places.time, mask=places.time == NO_TIME)
-    return pyarrow.table({name: arrays[name] for name in COLUMNS})
-
-
-def _read_parquet(file: Path, rows: int | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read_parquet(file: Path, rows: int | None) -> tuple[pyarrow.Table, dict[str, Any]]:
     table = read_parquet(file, rows=rows)
-    about = FORMAT.parse((table.schema.metadata or {}).get(KEY.encode()), file)
-    columns: dict[str, Any] = {name: table[name].to_pylist() for name in TEXT_COLUMNS}
-    for name in NUMBER_COLUMNS:
-        columns[name] = _numbers(table[name], np.nan)
-    columns["time"] = _numbers(table["time"], NO_TIME)
-    return columns, about
-
-
-def _numbers(column: pyarrow.ChunkedArray, missing: float) -> Any:
-    """The values of a column. pyarrow's own conversion would import pandas, which takes longer than opening a map."""
-    if column.null_count:
-        return np.array([missing if value is None else value for value in column.to_pylist()])
-    return np.from_dlpack(column.combine_chunks())
+    return table, FORMAT.parse((table.schema.metadata or {}).get(KEY.encode()), file)
 
 
 def _csv(places: Places) -> bytes:
@@ -146,7 +123,7 @@ def _csv(places: Places) -> bytes:
     return text.getvalue().encode()
 
 
-def _read_csv(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read_csv(file: Path) -> tuple[pyarrow.Table, dict[str, Any]]:
     if not _beside(file).is_file():
         raise BadInputError(f"{file}: {file.name}.json is missing; read the table with the reader 'manifest'")
     about = FORMAT.read(_beside(file))
@@ -155,7 +132,7 @@ def _read_csv(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     table = read_csv(file, delimiter=",", exact=True)
     table.require(*COLUMNS)
     columns: dict[str, Any] = {name: table.texts(name) for name in TEXT_COLUMNS}
-    for name in NUMBER_COLUMNS:
-        columns[name] = table.numbers(name, missing_allowed=name in ("z", "yaw"))
-    columns["time"] = table.parse("time", lambda text: int(text) if text else NO_TIME, "expected a whole number")
-    return columns, about
+    columns |= {name: table.numbers(name, missing_allowed=name in ("z", "yaw")) for name in NUMBER_COLUMNS}
+    columns["time"] = table.parse("time", lambda text: int(text) if text else None, "expected a whole number")
+    arrays = [pyarrow.array(columns[name], SCHEMA.field(name).type, from_pandas=True) for name in COLUMNS]
+    return pyarrow.Table.from_arrays(arrays, schema=SCHEMA), about

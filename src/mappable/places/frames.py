@@ -88,6 +88,12 @@ class Frame:
         """True if the two frames have a CRS and differ at most in their origins."""
         return self.crs is not None and replace(self, origin=other.origin) == other
 
+    def differs(self, other: "Frame") -> str:
+        """In which of unit, CRS, origin and axes two frames differ, for an error."""
+        values = ("unit", self.unit, other.unit), ("CRS", self.crs, other.crs), ("origin", self.origin, other.origin)
+        parts = [f"{what} {_written(one)} and {_written(two)}" for what, one, two in values if one != two]
+        return ", ".join(parts + ["other axes"] * (self.axes != other.axes))
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -96,6 +102,16 @@ class Frame:
         axes = tuple(tuple(float(value) for value in row) for row in fields["axes"])
         origin = tuple(float(value) for value in fields["origin"])
         return cls(fields["name"], fields["unit"], fields["crs"], origin, axes)  # type: ignore[arg-type]
+
+
+def _written(value: object) -> str:
+    return (
+        "none"
+        if value is None
+        else f"({', '.join(f'{one:g}' for one in value)})"
+        if isinstance(value, tuple)
+        else str(value)
+    )
 
 
 def frame_from_latlon(latitude: Floats, longitude: Floats, name: str | None = None) -> tuple[Frame, Floats, Floats]:

@@ -30,6 +30,7 @@ UPRIGHT = {  # the operation that makes an image upright, by EXIF orientation
 }
 TURNED = frozenset({5, 6, 7, 8})  # EXIF orientations that swap width and height
 ORIENTATION = 0x0112  # EXIF tag
+JPEG_QUALITY = 95  # of images that are written: frames of recordings, mended copies
 SCALABLE = frozenset({"JPEG", "MPO"})  # Pillow's names of the formats that can be decoded at a fraction of their size
 
 # Pillow warns above half of MAX_PIXELS. Here only MAX_PIXELS is a limit.
@@ -98,6 +99,15 @@ def decode_image(
         ):  # the exact scale is that of its box, not of its size: the last pixels may lie half outside the image
             box = _scaled(box, drafted[1][2] / full[0], drafted[1][3] / full[1])
         return _finished(_to_rgb(image), box, inner, size, orientation)
+
+
+def upright_size(file: Path) -> Size | None:
+    """Width and height of an image as it is looked at, from its header; None if it cannot be read."""
+    try:
+        with Image.open(file) as image:
+            return image.size[::-1] if _orientation(image) in TURNED else image.size
+    except Exception:  # as in `naming`; decoding reports it
+        return None
 
 
 def resize_image(pixels: Pixels, size: Size, fit: Fit = "crop") -> Pixels:

@@ -8,8 +8,10 @@ import numpy as np
 
 from mappable.errors import BadInputError, shown
 from mappable.places.frames import Frame
-from mappable.places.notes import Note, merged, warn
+from mappable.places.notes import Findings, Note, warn
 from mappable.places.table import COLUMNS, Places
+
+LEVEL = 0.2  # largest difference between the ups of two frames of one world, as a length of unit vectors
 
 
 def concatenate(tables: Sequence[Places]) -> Places:
@@ -33,7 +35,7 @@ def concatenate(tables: Sequence[Places]) -> Places:
     ids = [place_id for table in tables for place_id in table.place_id]
     parts = [_below(in_frames(table, frames), root, new_ids=len(set(ids)) < len(ids)) for table in tables]
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
-    notes = merged(dict.fromkeys(note for table in tables for note in table.notes)) + _shared_frames(tables)
+    notes = Findings(dict.fromkeys(note for table in tables for note in table.notes)).notes + _shared_frames(tables)
     first = tables[0]
     return Places(
         **columns, frames=frames, root=root, dimensions=first.dimensions, decoding=first.decoding, notes=notes
@@ -49,10 +51,41 @@ def in_frames(places: Places, frames: Mapping[str, Frame]) -> Places:
     for name, frame in places.frames.items():
         other = frames.get(name, frame)
         if frame != other and not frame.same_but_for_origin(other):
-            raise BadInputError(f"frame {shown(name)} has two definitions: {other} and {frame}; rename one of them")
+            remedy = "convert the second set again in the frame of the first: mappable convert … --like FIRST"
+            raise BadInputError(f"frame {shown(name)} has two definitions, with {frame.differs(other)}; {remedy}")
         xyz[places.frame == name] += np.subtract(frame.origin, other.origin) @ np.array(frame.axes)
     common = {name: frames.get(name, frame) for name, frame in places.frames.items()}
     return places.replace(x=xyz[:, 0], y=xyz[:, 1], z=xyz[:, 2], frames=common)
+
+
+def in_frame_of(places: Places, like: Places) -> Places:
+    """The places in the frame of another table, such as that of a map: its name, origin and axes.
+
+    Coordinates of both count in one original system: one CRS, or one world of a model or a scan.
+    """
+    for name, frame in places.frames.items():
+        other = like.frames.get(name) or (next(iter(like.frames.values())) if len(like.frames) == 1 else None)
+        if other is None:
+            known = ", ".join(like.frames)
+            raise BadInputError(
+                f"frame {shown(name)} is none of those to convert to: {known}; give it one of these names"
+            )
+        if (frame.unit, frame.crs) != (other.unit, other.crs):
+            remedy = "give the unit or scale with which the other set was converted"
+            raise BadInputError(f"frame {shown(name)} and {shown(other.name)} differ: {frame.differs(other)}; {remedy}")
+        rows = places.frame == name
+        xyz = other.from_original(frame.to_original(np.column_stack([places.x, places.y, places.z])[rows]))
+        turn = np.array(other.axes).T @ np.array(frame.axes)
+        if not np.allclose(turn[2], (0, 0, 1), atol=LEVEL):
+            raise BadInputError(f"frame {shown(name)}: its up is not that of {shown(other.name)}; set the option up")
+        x, y, z, yaw = (getattr(places, one).copy() for one in ("x", "y", "z", "yaw"))
+        x[rows], y[rows], z[rows] = xyz[:, 0], xyz[:, 1], np.where(np.isnan(z[rows]), np.nan, xyz[:, 2])
+        view = turn[:2, :2] @ (np.cos(yaw[rows]), np.sin(yaw[rows]))
+        yaw[rows] = np.arctan2(view[1], view[0])
+        names = np.where(rows, other.name, places.frame).astype(object)
+        frames = {key: one for key, one in places.frames.items() if key != name} | {other.name: other}
+        places = places.replace(x=x, y=y, z=z, yaw=yaw, frame=names, frames=frames)
+    return places
 
 
 def _below(table: Places, root: Path, new_ids: bool) -> Places:

@@ -1,7 +1,6 @@
-"""Notes: messages of a reader to the user, with the items that they are about. They are saved with the table."""
+"""Notes: what a reader or a check tells the user, with the items that it is about. They are saved with the table."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -36,32 +35,40 @@ class Note:
         return cls(fields["text"], tuple(fields["items"]), fields["warning"])
 
 
+class Findings:
+    """Notes while they are collected: `found.note("images have no pose", names)`. Notes of one text become one."""
+
+    def __init__(self, notes: Iterable[Note] = ()) -> None:
+        self._items: dict[tuple[str, bool], list[str]] = {}
+        self.add(*notes)
+
+    def add(self, *notes: Note) -> None:
+        for note in notes:
+            self._items.setdefault((note.text, note.warning), []).extend(note.items)
+
+    def note(self, text: str, items: Iterable[str], *, warning: bool = True) -> None:
+        """Note the items of a problem; without items there is no note."""
+        listed = tuple(items)
+        if listed:
+            self.add(Note(text, listed, warning))
+
+    def say(self, text: str, *, warning: bool = True) -> None:
+        """Note a fact without items."""
+        self.add(Note(text, warning=warning))
+
+    def count(self, text: str, name: str, number: int, of: int) -> None:
+        """Note that `number` of the things of `name` have a problem, unless that is 0."""
+        self.note(text, [f"{name}: {number:,} of {of:,}"] if number else [])
+
+    def __iter__(self) -> Iterator[Note]:
+        return iter(Note(text, (*items,), warning) for (text, warning), items in self._items.items())
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return (*self,)
+
+
 def warn(text: str, items: Iterable[str]) -> tuple[Note, ...]:
-    """One warning about `items`, or no warning if there are no items: `notes = warn("images without GPS", missing)`."""
+    """One warning about `items`, or no warning if there are no items."""
     listed = tuple(items)
     return (Note(text, listed),) if listed else ()
-
-
-class Findings(defaultdict[str, list[str]]):
-    """Problems that a reader collects: `findings["images without GPS"].append(path)`."""
-
-    def __init__(self) -> None:
-        super().__init__(list)
-
-    def notes(self) -> tuple[Note, ...]:
-        """One warning for each text with at least one item."""
-        return tuple(note for text, items in self.items() for note in warn(text, items))
-
-
-def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """The notes, with the items of notes of the same text merged."""
-    items: dict[tuple[str, bool], list[str]] = {}
-    for note in notes:
-        items.setdefault((note.text, note.warning), []).extend(note.items)
-    return tuple(Note(text, tuple(listed), warning) for (text, warning), listed in items.items())
-
-
-def count_beside_paper(counts: Sequence[tuple[str, int, int]]) -> Note:
-    """A note that compares numbers of images with the paper; `counts` has (split, our number, number in the paper)."""
-    parts = [f"{split} {ours:,} images (paper: {paper:,})" for split, ours, paper in counts]
-    return Note("; ".join(parts), warning=False)

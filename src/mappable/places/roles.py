@@ -13,11 +13,13 @@ The split has priority over the role: a query of the split `train` is a training
 never calibration images, so no image is in two of the groups training, calibration and queries.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mappable.arrays import Bools, Ints
+from mappable.places.notes import Findings
 
 if TYPE_CHECKING:
     from mappable.places.table import Places
@@ -59,6 +61,31 @@ def rows_to_locate(places: "Places") -> Ints:
 def split_of(role: str, split: str = "train") -> str:
     """The split of an image in a table that is being split: `test` for queries, else `split`."""
     return "test" if role == "query" else split
+
+
+def split_sequences(places: "Places", reserved: Mapping[str, str], rest: str) -> list[str]:
+    """The split of each image if whole sequences are `reserved` for splits; other images get `rest`, queries test."""
+    both = zip(places.sequence, places.role, strict=True)
+    return [reserved.get(sequence, split_of(role, rest)) for sequence, role in both]
+
+
+def keep_splits(before: "Places", places: "Places", found: Findings) -> "Places":
+    """The places with the splits of an earlier table; a note says so if that has splits.
+
+    A new place gets the split of its sequence; in a new sequence it is for training, or for test if it is a query.
+    """
+    if not any(before.split):
+        return places
+    by_place, by_sequence = (
+        dict(zip(names, before.split, strict=True)) for names in (before.place_id, before.sequence)
+    )
+    usual = {str(name): str(by_sequence.get(name, "train")) for name in set(places.sequence)}
+    column = [
+        by_place.get(place_id, split_of(role, usual[sequence]))
+        for place_id, sequence, role in zip(places.place_id, places.sequence, places.role, strict=True)
+    ]
+    found.say("the splits of the existing table were kept; --overwrite discards them", warning=False)
+    return places.replace(split=column)
 
 
 def describe_use(places: "Places", doing: str, **rows: Ints) -> str:

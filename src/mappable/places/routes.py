@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mappable.arrays import Floats
+from mappable.arrays import Bools, Floats, Ints
 from mappable.places.table import Places
 
 JITTER = 0.02  # metres; a shorter step counts as standing still
@@ -36,3 +36,17 @@ def crop_by_length(places: Places, length: float, *, start: float = 0.0) -> Plac
     """The part of each sequence from `start` to `start + length` (both included), in the unit of the frame."""
     along = distance_along(places)
     return places[(along >= start) & (along <= start + length)]
+
+
+def first_of_each_step(along: Floats, spacing: float) -> Bools:
+    """Mask of the first place at or after each step of `spacing`, by rising distances along a track."""
+    step = np.floor((along - along[0]) / spacing + 1e-6)  # the tolerance counts a place that is just short of a step
+    first: Bools = np.diff(step, prepend=-1) > 0
+    return first
+
+
+def thinned(places: Places, spacing: float) -> Ints:
+    """Rows of the first place at or after each step of `spacing` along each sequence, in the unit of its frame."""
+    along = distance_along(places, spacing / 2)
+    kept = [rows[first_of_each_step(along[rows], spacing)] for rows in places.sequences().values()]
+    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *kept]))

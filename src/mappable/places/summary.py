@@ -1,13 +1,12 @@
 """Summary of a table of places: counts per sequence, extent, spacing and warnings."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mappable.arrays import Floats, Ints
-from mappable.places.checks import check
+from mappable.places.checks import AGAIN, check
 from mappable.places.notes import Note
 from mappable.places.routes import distance_along, steps
 from mappable.places.table import NO_TIME, Places
@@ -55,8 +54,8 @@ class Summary:
     notes: tuple[Note, ...]
 
 
-def summarize(places: Places, table: Path | str = "PLACES") -> Summary:
-    """Summarize the table; its notes come first, then the findings of `check`, which name the `table`."""
+def summarize(places: Places, again: str = AGAIN) -> Summary:
+    """Summarize the table; its notes come first, then the findings of `check`, which name the command `again`."""
     along = distance_along(places)
     return Summary(
         places=len(places),
@@ -67,7 +66,7 @@ def summarize(places: Places, table: Path | str = "PLACES") -> Summary:
         splits=_counts(places.split),
         with_yaw=int(np.isfinite(places.yaw).sum()),
         with_time=int((places.time != NO_TIME).sum()),
-        notes=places.notes + check(places, table),
+        notes=places.notes + check(places, again),
     )
 
 

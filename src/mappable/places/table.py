@@ -1,13 +1,13 @@
 """`Places`: the table of images with positions. Every reader returns it, and all other rooms use it."""
 
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow
+from pyarrow import compute
 
 from mappable.arrays import MAX_COORDINATE, Bools, Floats, Ints, Strings
 from mappable.errors import BadInputError, BadRowError, listed, shown
@@ -15,7 +15,7 @@ from mappable.places import roles
 from mappable.places.angles import wrap
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
-from mappable.places.notes import Note, warn
+from mappable.places.notes import Findings, Note
 
 NO_TIME = int(np.iinfo(np.int64).min)  # stands for an unknown time
 SPLITS = ("", "train", "calibration", "test")
@@ -23,19 +23,21 @@ ROLES = ("", "reference", "query")
 TEXT_COLUMNS = ("place_id", "path", "frame", "sequence", "condition", "split", "role")
 NUMBER_COLUMNS = ("x", "y", "z", "yaw")
 COLUMNS = ("place_id", "path", "frame", "x", "y", "z", "yaw", "time", "sequence", "condition", "split", "role")
+KINDS = {name: pyarrow.string() for name in TEXT_COLUMNS} | {name: pyarrow.float64() for name in NUMBER_COLUMNS}
+SCHEMA = pyarrow.schema([(name, KINDS.get(name, pyarrow.int64())) for name in COLUMNS])
+OUTSIDE = r"^[/\\]|(?s)^.:|(^|[/\\])\.\.($|[/\\])"  # of a path that leads out of a folder
 
 Texts = Strings | Sequence[str] | str | None
 Numbers = Floats | Sequence[float] | None
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Places:
-    """Images with positions: one row per image, columns as read-only arrays of equal length.
+    """Images with positions: an Arrow table with one row per image. Its columns are also read-only NumPy arrays.
 
     - `x`, `y`, `z` are float64 in the unit of the frame of the row.
     - `yaw` is in radians, counter-clockwise from +x, in (-pi, pi].
     - `time` is int64 nanoseconds since 1970, or since the start of the sequence if the data set has no more.
-    - Unknown values are NaN for `z` and `yaw`, `NO_TIME` for `time`, and "" for text.
+    - Unknown values are null in `table`; in arrays, they are NaN for `z` and `yaw`, `NO_TIME` for `time`, "" for text.
     - A text column given as one string has this value in every row.
     - `path` is relative to `root`, with forward slashes. `place_id` is the path by default.
     - `dimensions` is 3 if z counts in all distances, else 2.
@@ -43,6 +45,7 @@ class Places:
     Readers return the rows of each sequence in time order.
     """
 
+    table: pyarrow.Table
     path: Strings
     frame: Strings
     x: Floats
@@ -57,9 +60,9 @@ class Places:
     place_id: Strings
     frames: Mapping[str, Frame]
     root: Path
-    dimensions: Literal[2, 3] = 2
-    decoding: RawDecoding | None = None
-    notes: tuple[Note, ...] = field(default=())
+    dimensions: Literal[2, 3]
+    decoding: RawDecoding | None
+    notes: tuple[Note, ...]
 
     def __init__(
         self,
@@ -82,70 +85,92 @@ class Places:
         decoding: RawDecoding | None = None,
         notes: Iterable[Note] = (),
     ) -> None:
-        if isinstance(frames, Mapping):
-            frames = frames.values()
-        known = (frames,) if isinstance(frames, Frame) else tuple(frames)
-        if len({one.name for one in known}) != len(known):
-            raise BadInputError(f"two frames have the same name: {', '.join(sorted(one.name for one in known))}")
+        known = _known_frames(frames)
         if frame is None and len(known) == 1:
-            frame = known[0].name
-        count = len(path)
+            frame = next(iter(known))
         texts = {"path": path, "place_id": path if place_id is None else place_id, "frame": frame, "sequence": sequence}
         texts |= {"condition": condition, "split": split, "role": role}
-        columns: dict[str, Any] = {name: _text_column(name, value, count) for name, value in texts.items()}
-        for name, value in (("x", x), ("y", y), ("z", z), ("yaw", yaw)):
-            columns[name] = _number_column(name, value, count)
-        columns["yaw"] = wrap(columns["yaw"])
-        columns["time"] = _time_column(time, count)
-        for name, column in columns.items():
-            column.flags.writeable = False
-            object.__setattr__(self, name, column)
-        object.__setattr__(self, "frames", {one.name: one for one in known})
-        object.__setattr__(self, "root", Path(root).resolve())
-        object.__setattr__(self, "dimensions", dimensions)
-        object.__setattr__(self, "decoding", decoding)
-        object.__setattr__(self, "notes", tuple(notes))
+        numbers = {"x": x, "y": y, "z": z, "yaw": yaw}
+        count = len(path)
+        columns: dict[str, Any] = {name: _text_column(name, values, count) for name, values in texts.items()}
+        columns |= {name: _number_column(name, values, count) for name, values in numbers.items()}
+        columns |= {"yaw": wrap(columns["yaw"]), "time": _time_column(time, count)}
+        rest = {"frames": known, "root": Path(root).resolve(), "dimensions": dimensions, "decoding": decoding}
+        self._fill({"table": _to_arrow(columns), "notes": tuple(notes), **rest}, columns)
         _validate(self)
 
+    @classmethod
+    def of(cls, table: pyarrow.Table, **rest: Any) -> "Places":
+        """The places of an Arrow table with the columns of SCHEMA, such as one of a file; `rest` as for `Places`."""
+        unknown = {"x": np.nan, "y": np.nan, "z": np.nan, "yaw": np.nan, "time": NO_TIME}
+        numbers = {name: _numbers(table[name], missing) for name, missing in unknown.items()}
+        return cls(**numbers, **{name: table[name].to_pylist() for name in TEXT_COLUMNS}, **rest)
+
+    def _fill(self, rest: Mapping[str, Any], columns: Mapping[str, Any]) -> "Places":
+        """Set the attributes, and the columns as arrays: those that the table has on first use."""
+        for column in columns.values():
+            column.flags.writeable = False
+        self.__dict__.update(rest)
+        self.__dict__.update(columns)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """A column as an array, computed from the table on first use."""
+        if name not in COLUMNS or "table" not in self.__dict__:
+            raise AttributeError(f"'Places' object has no attribute {name!r}")
+        if name in TEXT_COLUMNS:
+            values: Any = np.array(self.table[name].to_pylist(), dtype=object)
+        else:
+            values = np.array(_numbers(self.table[name], NO_TIME if name == "time" else np.nan))
+        self._fill({}, {name: values})
+        return values
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"places do not change; make a copy with replace({name}=...)")
+
     def __len__(self) -> int:
-        return len(self.path)
+        return int(self.table.num_rows)
 
     def __getitem__(self, rows: int | slice | Ints | Bools | Sequence[int]) -> "Places":
         """The places of a slice, a mask or row numbers, in this order; for one row number a table with one row."""
         if isinstance(rows, int | np.integer):
             rows = [int(rows)]
-        index = rows if isinstance(rows, slice) else np.asarray(rows, dtype=None if len(rows) else np.int64)
-        columns = {name: getattr(self, name)[index] for name in COLUMNS}
-        if isinstance(index, slice) or index.dtype == np.bool_ or len(np.unique(index)) == len(index):
-            return self._with(**columns)
-        return self.replace(**columns)  # the validation raises for repeated places
+        chosen = rows if isinstance(rows, slice) else np.asarray(rows, None if len(rows) else np.int64)
+        index = np.arange(len(self))[chosen]
+        if len(np.unique(index)) < len(index):
+            columns = {name: getattr(self, name)[index] for name in COLUMNS}
+            return self.replace(**columns)  # the validation raises for repeated places
+        known = {name: self.__dict__[name][index] for name in COLUMNS if name in self.__dict__}
+        return object.__new__(Places)._fill(self._rest(table=self.table.take(index)), known)
 
     def __eq__(self, other: object) -> bool:
         """True if columns, frames, dimensions and decoding are equal; root and notes are not compared."""
-        if not isinstance(other, Places) or len(self) != len(other):
+        if not isinstance(other, Places):
             return False
-        if (self.frames, self.dimensions, self.decoding) != (other.frames, other.dimensions, other.decoding):
-            return False
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name in NUMBER_COLUMNS)
-            for name in COLUMNS
-        )
+        names = ("table", "frames", "dimensions", "decoding")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        frames = ", ".join(f"{one.name} ({one.unit})" for one in self.frames.values())
+        frames = ", ".join(f"{frame.name} ({frame.unit})" for frame in self.frames.values())
         return f"<Places: {len(self):,} places, {len(set(self.sequence)):,} sequences, frames {frames}>"
+
+    def _rest(self, **changes: Any) -> dict[str, Any]:
+        """The attributes that are no columns."""
+        names = ("table", "frames", "root", "dimensions", "decoding", "notes")
+        return {name: self.__dict__[name] for name in names} | changes
+
+    def _with(self, **changes: Any) -> "Places":
+        """A copy with changes of attributes that keep the table valid, so it is not validated again."""
+        known = {name: self.__dict__[name] for name in COLUMNS if name in self.__dict__}
+        return object.__new__(Places)._fill(self._rest(**changes), known)
 
     def replace(self, **changes: Any) -> "Places":
         """A copy with some columns or attributes changed. The copy is validated."""
-        return Places(**({one.name: getattr(self, one.name) for one in dataclasses.fields(self)} | changes))
-
-    def _with(self, **changes: Any) -> "Places":
-        """A copy with changes that keep the table valid, so it is not validated again."""
-        copy = object.__new__(Places)
-        copy.__dict__.update({one.name: getattr(self, one.name) for one in dataclasses.fields(self)} | changes)
-        for name in COLUMNS:
-            getattr(copy, name).flags.writeable = False
-        return copy
+        rest = self._rest()
+        del rest["table"]
+        return Places(**{name: getattr(self, name) for name in COLUMNS} | rest | changes)
 
     def decoded_as(self, decoding: RawDecoding | None) -> "Places":
         """The places with this raw decoding, for example of a map, unless the table has one."""
@@ -172,9 +197,8 @@ class Places:
         """The common unit of all frames, for printing; raises if frames have different units."""
         units = {self.frames[name].unit for name in set(self.frame)}
         if len(units) != 1:
-            raise BadInputError(
-                f"frames {', '.join(self.frames)} have different units; use the places of one unit at a time"
-            )
+            names = ", ".join(self.frames)
+            raise BadInputError(f"frames {names} have different units; use the places of one unit at a time")
         return units.pop()
 
     def where(self, **values: str | Collection[str]) -> "Places":
@@ -183,8 +207,7 @@ class Places:
         for name, wanted in values.items():
             if name not in TEXT_COLUMNS:
                 raise BadInputError(f"cannot filter by {shown(name)}, expected one of: {', '.join(TEXT_COLUMNS)}")
-            allowed = {wanted} if isinstance(wanted, str) else set(wanted)
-            mask &= np.array([value in allowed for value in getattr(self, name)], dtype=bool)
+            mask &= _is_in(self.table[name], [wanted] if isinstance(wanted, str) else wanted)
         return self[mask]
 
     def training(self) -> Ints:
@@ -205,94 +228,46 @@ class Places:
 
     def sequences(self) -> dict[str, Ints]:
         """Row numbers of each sequence, in row order; sequences in order of first appearance."""
-        names, first, codes = np.unique(self.sequence, return_index=True, return_inverse=True)
+        coded = compute.dictionary_encode(self.table["sequence"].combine_chunks())
+        codes, names = np.array(coded.indices), coded.dictionary.to_pylist()
         rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=len(names)))[:-1])
-        return {str(names[code]): rows[code] for code in np.argsort(first)}
+        return dict(zip(names, rows, strict=True)) if names else {}
 
     def in_time_order(self) -> "Places":
         """The places with each sequence sorted by time and its rows together.
 
         Notes list unsorted and repeated times. A sequence with an unknown time keeps the order of its rows.
         """
-        order, unsorted, repeated, partial = [], [], [], []
+        order, found = [np.empty(0, dtype=np.int64)], Findings()
+        unsorted, repeated = [], []
         for name, rows in self.sequences().items():
             times = self.time[rows]
             known = times != NO_TIME
             if known.all():
-                late = np.flatnonzero(times < np.maximum.accumulate(times))
-                unsorted += [str(self.place_id[row]) for row in rows[late]]
+                unsorted += self.place_id[rows[times < np.maximum.accumulate(times)]].tolist()
                 rows = rows[np.argsort(times, kind="stable")]
-                same = np.flatnonzero(np.diff(self.time[rows]) == 0) + 1
-                repeated += [str(self.place_id[row]) for row in rows[same]]
+                repeated += self.place_id[rows[1:][np.diff(self.time[rows]) == 0]].tolist()
             elif known.any():
-                partial.append(f"{name}: {np.count_nonzero(~known)} of {len(rows)} places")
+                partial = f"{name}: {np.count_nonzero(~known)} of {len(rows)} places"
+                found.note("sequences have unknown times, so their rows were not sorted", [partial])
             order.append(rows)
-        found = warn("places were out of time order in their sequence and were sorted", unsorted)
-        found += warn("places have the same time as the place before them", repeated)
-        found += warn("sequences have unknown times, so their rows were not sorted", partial)
-        return self[np.concatenate(order) if order else np.arange(0)].noting(*found)
+        notes = Findings()
+        notes.note("places were out of time order in their sequence and were sorted", unsorted)
+        notes.note("places have the same time as the place before them", repeated)
+        return self[np.concatenate(order)].noting(*notes, *found)
 
 
-def _validate(places: Places) -> None:
-    def refuse(bad: Bools, problem: Callable[[int], str]) -> None:
-        if bad.any():
-            row = int(np.flatnonzero(bad)[0])
-            raise BadRowError(row, str(places.place_id[row]), problem(row))
-
-    if places.dimensions not in (2, 3):
-        raise BadInputError(f"dimensions is {shown(places.dimensions)}, expected 2 or 3")
-    refuse(~np.isfinite(places.x), lambda row: f"x is {places.x[row]}, expected a finite number")
-    refuse(~np.isfinite(places.y), lambda row: f"y is {places.y[row]}, expected a finite number")
-    for name in ("x", "y", "z"):
-        column = getattr(places, name)
-        problem = f"expected at most {MAX_COORDINATE:g}, positive or negative"
-        refuse(
-            np.isfinite(column) & (np.abs(column) > MAX_COORDINATE),
-            lambda row, n=name, c=column, p=problem: f"{n} is {c[row]}, {p}",  # type: ignore[misc]
-        )
-    refuse(np.isinf(places.z), lambda row: f"z is {places.z[row]}, expected a finite number")
-    refuse(np.isinf(places.yaw), lambda row: f"yaw is {places.yaw[row]}, expected a finite number")
-    if places.dimensions == 3:
-        refuse(np.isnan(places.z), lambda _: "z is unknown, but dimensions is 3")
-    for name, allowed in (("frame", places.frames.keys()), ("split", SPLITS), ("role", ROLES)):
-        column, options = getattr(places, name), listed(value or "(empty)" for value in allowed)
-        known = np.array([value in allowed for value in column], dtype=bool)
-        refuse(~known, lambda row, n=name, c=column, o=options: f"{n} is {shown(c[row])}, expected one of: {o}")  # type: ignore[misc]
-    for name in ("path", "place_id"):
-        column = getattr(places, name)
-        refuse(column == "", lambda _, name=name: f"{name} is empty")  # type: ignore[misc]
-        if len(set(column)) != len(column):
-            again = np.ones(len(column), dtype=bool)
-            again[np.unique(column, return_index=True)[1]] = False
-            refuse(again, lambda row, c=column, n=name: f"duplicate {n} {shown(str(c[row]))}")  # type: ignore[misc]
-    for name in ("path", "place_id", "frame", "sequence", "condition"):
-        not_text = [not value.isascii() and not _is_unicode(value) for value in getattr(places, name)]
-        refuse(np.array(not_text, dtype=bool), lambda _, n=name: f"{n} is not valid UTF-8; rename the file")  # type: ignore[misc]
-    refuse(np.array(["\0" in path for path in places.path], dtype=bool), lambda _: "path contains a zero byte")
-    escaping = np.array([_escapes(path) for path in places.path], dtype=bool)
-    refuse(escaping, lambda row: f"path {shown(str(places.path[row]))} leads outside the root folder")
-    if len(places.frames) > 1:
-        for name, rows in places.sequences().items():
-            mixed = places.frame[rows] != places.frame[rows[0]]
-            if mixed.any():
-                row = int(rows[mixed][0])
-                first = f"{shown(places.frame[rows[0]])}, the frame in which sequence {shown(name)} begins"
-                problem = f"frame is {shown(places.frame[row])}, expected {first}"
-                raise BadRowError(row, str(places.place_id[row]), problem)
+# Columns
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _escapes(path: str) -> bool:
-    if ".." not in path and path[0] != "/" and "\\" not in path and ":" not in path[:2]:
-        return False
-    return path.startswith(("/", "\\")) or path[1:2] == ":" or ".." in PurePosixPath(path.replace("\\", "/")).parts
+def _known_frames(frames: Frame | Iterable[Frame] | Mapping[str, Frame]) -> dict[str, Frame]:
+    given = (frames,) if isinstance(frames, Frame) else frames.values() if isinstance(frames, Mapping) else frames
+    listed_frames = [*given]
+    known = {frame.name: frame for frame in listed_frames}
+    if len(known) != len(listed_frames):
+        names = ", ".join(sorted(frame.name for frame in listed_frames))
+        raise BadInputError(f"two frames have the same name: {names}")
+    return known
 
 
 def _column(name: str, values: Any, dtype: Any, count: int) -> Any:
@@ -320,9 +295,7 @@ def _text_column(name: str, values: Texts, count: int) -> Strings:
 def _time_column(values: Ints | Sequence[int] | None, count: int) -> Ints:
     given = np.full(count, NO_TIME) if values is None else np.asarray(values)
     floats = given.dtype.kind == "O" and any(isinstance(value, float) for value in given.ravel())
-    if given.size and (
-        given.dtype.kind not in "iuO" or floats
-    ):  # a float cannot hold current times in nanoseconds exactly
+    if given.size and (given.dtype.kind not in "iuO" or floats):  # a float cannot hold current times exactly
         raise BadInputError(f"column time has {given.dtype} values, expected whole nanoseconds")
     if given.dtype.kind == "u" and (given > np.iinfo(np.int64).max).any():
         raise BadInputError(f"column time: {given.max()} is too large for int64")
@@ -333,3 +306,76 @@ def _time_column(values: Ints | Sequence[int] | None, count: int) -> Ints:
 def _number_column(name: str, values: Numbers, count: int) -> Floats:
     column: Floats = _column(name, np.full(count, np.nan) if values is None else values, np.float64, count)
     return column
+
+
+def _to_arrow(columns: Mapping[str, Any]) -> pyarrow.Table:
+    """The columns as an Arrow table; unknown numbers and times become null."""
+    arrays = {name: _text_array(name, columns[name]) for name in ("path", *TEXT_COLUMNS)}
+    arrays |= {name: pyarrow.array(columns[name], mask=np.isnan(columns[name])) for name in NUMBER_COLUMNS}
+    arrays["time"] = pyarrow.array(columns["time"], mask=columns["time"] == NO_TIME)
+    return pyarrow.Table.from_arrays([arrays[name] for name in COLUMNS], schema=SCHEMA)
+
+
+def _text_array(name: str, values: Strings) -> pyarrow.Array:
+    try:
+        return pyarrow.array(values, pyarrow.string())
+    except UnicodeEncodeError:
+        row = next(row for row, value in enumerate(values) if not _is_unicode(value))
+        raise BadRowError(row, values[row], f"{name} is not valid UTF-8; rename the file") from None
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or text.encode("utf-8", "replace").decode() == text
+
+
+def _numbers(column: pyarrow.ChunkedArray, missing: float) -> Any:
+    """The values of a column. pyarrow's own conversion would import pandas, which takes longer than opening a map."""
+    return np.from_dlpack(column.fill_null(missing).combine_chunks())
+
+
+# Validation
+
+
+def _is_in(column: Any, values: Iterable[str]) -> Bools:
+    inside: Bools = np.array(compute.is_in(column, value_set=pyarrow.array([*values], pyarrow.string())))
+    return inside
+
+
+def _validate(places: Places) -> None:
+    def refuse(bad: Bools, problem: Callable[[int], str]) -> None:
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise BadRowError(row, str(places.place_id[row]), problem(row))
+
+    if places.dimensions not in (2, 3):
+        raise BadInputError(f"dimensions is {shown(places.dimensions)}, expected 2 or 3")
+    for name in NUMBER_COLUMNS:
+        column = getattr(places, name)
+        infinite = ~np.isfinite(column) if name in ("x", "y") else np.isinf(column)
+        refuse(infinite, lambda row, n=name, c=column: f"{n} is {c[row]}, expected a finite number")  # type: ignore[misc]
+        limit = f"expected at most {MAX_COORDINATE:g}, positive or negative"
+        refuse(np.abs(column) > MAX_COORDINATE, lambda row, n=name, c=column, p=limit: f"{n} is {c[row]}, {p}")  # type: ignore[misc]
+    if places.dimensions == 3:
+        refuse(np.isnan(places.z), lambda _: "z is unknown, but dimensions is 3")
+    for name, allowed in (("frame", places.frames.keys()), ("split", SPLITS), ("role", ROLES)):
+        options = listed(value or "(empty)" for value in allowed)
+        unknown, column = ~_is_in(places.table[name], allowed), getattr(places, name)
+        refuse(unknown, lambda row, n=name, c=column, o=options: f"{n} is {shown(c[row])}, expected one of: {o}")  # type: ignore[misc]
+    for name in ("path", "place_id"):
+        column = getattr(places, name)
+        refuse(column == "", lambda _, n=name: f"{n} is empty")  # type: ignore[misc]
+        if compute.count_distinct(places.table[name]).as_py() < len(column):
+            again = np.ones(len(column), dtype=bool)
+            again[np.unique(column, return_index=True)[1]] = False
+            refuse(again, lambda row, n=name, c=column: f"duplicate {n} {shown(str(c[row]))}")  # type: ignore[misc]
+    refuse(np.array(["\0" in path for path in places.path], dtype=bool), lambda _: "path contains a zero byte")
+    escaping = np.array(compute.match_substring_regex(places.table["path"], OUTSIDE))
+    refuse(escaping, lambda row: f"path {shown(str(places.path[row]))} leads outside the root folder")
+    if len(places.frames) > 1:
+        for name, rows in places.sequences().items():
+            mixed = rows[places.frame[rows] != places.frame[rows[0]]]
+            if len(mixed):
+                row = int(mixed[0])
+                first = f"{shown(places.frame[rows[0]])}, the frame in which sequence {shown(name)} begins"
+                problem = f"frame is {shown(places.frame[row])}, expected {first}"
+                raise BadRowError(row, str(places.place_id[row]), problem)

@@ -1,0 +1,9 @@
+from mappable.places.notes import Findings as Findings
+from mappable.places.notes import Note as Note
+from mappable.readers.conversion import convert as convert
+from mappable.readers.registry import Proposal as Proposal
+from mappable.readers.registry import Reader as Reader
+from mappable.readers.registry import find_reader as find_reader
+from mappable.readers.registry import propose as propose
+from mappable.readers.registry import read_places as read_places
+from mappable.readers.registry import reader_names as reader_names

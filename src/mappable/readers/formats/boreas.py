@@ -1,0 +1,125 @@
+"""Boreas: drives through Toronto in all seasons, with positions to a few centimetres. Free to download (CC BY 4.0).
+
+    ROOT/                                  or ROOT may be one drive
+      boreas-2021-01-26-11-22/             one folder per drive; the name is its local time
+        camera/1611678158447226.png        the name is the time in microseconds; .jpg works too
+        applanix/camera_poses.csv          GPSTime, easting, northing, altitude, …, roll, pitch, heading, …
+
+Download a drive without an account, for example:
+
+    aws s3 sync --no-sign-request s3://boreas/boreas-2021-01-26-11-22/camera ROOT/boreas-2021-01-26-11-22/camera
+    aws s3 sync --no-sign-request s3://boreas/boreas-2021-01-26-11-22/applanix ROOT/boreas-2021-01-26-11-22/applanix
+
+The 13 columns of the poses are read in their order: time, x, y, z, three velocities, roll, pitch, yaw, three angular
+velocities. An image has the pose with its time. All drives share one frame, `boreas`: x is east, y is north, z is up,
+from the first position of the first drive. yaw is the viewing direction of the camera. Drives of the benchmark's test
+have no poses. They are left out and listed, and so are images without a pose.
+
+`--spacing 2` of `mappable convert` keeps one image every 2 m of a drive, so a standing car adds no images.
+
+`protocol=seasons` states splits by date and by region. All of them are ours, not the benchmark's:
+
+- Training: 2020-12-01 (snow), 2021-04-08 and 2021-05-13 (sun), 2021-07-20 (rain), 2021-07-27 (overcast).
+- Calibration: 2021-10-15 (overcast).
+- Test: 2021-01-26-11-22 (snow), 2021-04-29 (rain), 2021-06-17 and 2021-09-02 (sun), 2021-09-14 (night).
+- Region B is the northern quarter of the route, by the images of 2020-12-01. No image of it is for training,
+  calibration or test. There, 2020-12-01 is the reference, and the test drives are queries. A strip of 50 m south of
+  region B is left out.
+
+Not tried on whole drives: only the format of the poses was compared with real rows.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from mappable.arrays import Floats, Ints
+from mappable.errors import BadInputError
+from mappable.places.frames import Frame
+from mappable.places.notes import Findings
+from mappable.places.rotations import AXES, viewing_yaw
+from mappable.places.table import Places
+from mappable.readers.toolkit import columns, drive_table, homes, joined, numbered_images, paired
+from mappable.readers.tracks import rising
+from mappable.tables import read_values
+
+LAYOUT = ("boreas-*/camera", "applanix/camera_poses.csv")
+POSES = "applanix/camera_poses.csv"
+DIGITS = r"\d{13,16}"
+COLUMNS = ("t", "x", "y", "z", "vx", "vy", "vz", "roll", "pitch", "yaw", "wz", "wy", "wx")
+BOREAS = Frame("boreas")
+SEASONS = {  # drive: (split, condition)
+    "boreas-2020-12-01-13-26": ("train", "snow"),
+    "boreas-2021-04-08-12-44": ("train", "sun"),
+    "boreas-2021-05-13-16-11": ("train", "sun"),
+    "boreas-2021-07-20-17-33": ("train", "rain"),
+    "boreas-2021-07-27-14-43": ("train", "overcast"),
+    "boreas-2021-10-15-12-35": ("calibration", "overcast"),
+    "boreas-2021-01-26-11-22": ("test", "snow"),
+    "boreas-2021-04-29-15-55": ("test", "rain"),
+    "boreas-2021-06-17-17-52": ("test", "sun"),
+    "boreas-2021-09-02-11-42": ("test", "sun"),
+    "boreas-2021-09-14-20-00": ("test", "night"),
+}
+REFERENCE = "boreas-2020-12-01-13-26"
+REGION_B, STRIP = 0.75, 50.0  # quantile of northing at which region B begins; metres left out south of it
+
+
+def read(
+    root: Path,
+    found: Findings,
+    *,
+    protocol: Annotated[
+        Literal["all", "seasons"], "all drives on disk, without splits; or eleven drives with splits by date and region"
+    ] = "all",
+) -> Places:
+    drives = homes(root, "camera", "no drive found; expected folders such as boreas-2021-01-26-11-22 with camera/")
+    if protocol == "seasons":
+        missing = sorted(SEASONS.keys() - drives.keys())
+        found.note(f"of the {len(SEASONS)} drives of the protocol are missing", missing)
+        drives = {name: drive for name, drive in drives.items() if name in SEASONS}
+    unposed = [name for name, drive in drives.items() if not (drive / POSES).is_file()]
+    found.note(f"drives have no {POSES} and were left out", unposed)
+    places = joined(root, [_drive(root, name, drives[name], found) for name in drives if name not in unposed])
+    return _with_regions(places, found) if protocol == "seasons" and len(places) else places
+
+
+def _drive(root: Path, name: str, drive: Path, found: Findings) -> Places:
+    time, xyz, yaw = _poses(drive / POSES)
+    images = numbered_images(root, drive / "camera", found, DIGITS, "<microseconds>.png")
+    paths, rows = paired(images, (time // 1000).tolist(), name, found)
+    condition = SEASONS.get(name, ("", ""))[1]
+    return drive_table(root, BOREAS, name, paths, xyz[rows], yaw=yaw[rows], time=time[rows], condition=condition)
+
+
+def _poses(file: Path) -> tuple[Ints, Floats, Floats]:
+    """Times in ns, rising; positions (n, 3); and yaws of the optical axis."""
+    table = read_values(file, COLUMNS, header=True)  # by position: the files have other names than their description
+    time = table.times("t", "us")
+    angles = columns(table, ("roll", "pitch", "yaw"), -2 * np.pi, 2 * np.pi)
+    # The pose is C1(roll) C2(pitch) C3(yaw) of Barfoot's passive rotations, whose signs are those of the inverse.
+    optical_axis = Rotation.from_euler("XYZ", -angles).apply(AXES["z"])
+    kept, late, _ = rising(time)
+    if len(late):
+        raise table.bad(int(late[0]), "t", "expected a time after that of the row before")
+    return time[kept], columns(table, ("x", "y", "z"))[kept], viewing_yaw(optical_axis)[kept]
+
+
+def _with_regions(places: Places, found: Findings) -> Places:
+    """The splits by date in region A, and roles in region B; images in the strip between both are left out."""
+    reference = places.where(sequence=REFERENCE)
+    if not len(reference):
+        raise BadInputError(f"{places.root}: protocol=seasons needs {REFERENCE}, which is the reference of region B")
+    border = float(np.quantile(reference.y, REGION_B))
+    split = np.array([SEASONS[name][0] for name in places.sequence], dtype=object)
+    north = places.y >= border
+    role = np.full(len(places), "", dtype=object)
+    role[north & (places.sequence == REFERENCE)] = "reference"
+    role[north & (split == "test")] = "query"
+    split[north] = ""
+    kept = np.where(north, role != "", places.y < border - STRIP)
+    text = f"region B begins {border:,.0f} m north of the origin: {int((kept & north).sum()):,} images"
+    found.say(text, warning=False)
+    return places.replace(split=split, role=role)[kept]

@@ -1,0 +1,174 @@
+"""The reader of the COLD database: poses in file names, every spelling of its folders, and the paper's protocols."""
+
+import tempfile
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mappable.errors import BadInputError
+from mappable.places.notes import Note
+from mappable.places.table import Places
+from mappable.readers.registry import read_places
+
+NAME = "t1152886490.040076_x0.205133_y-1.000557_a0.002507.jpeg"
+
+
+def touch(folder: Path, *names: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names or (NAME,):
+        (folder / name).touch()
+    return folder
+
+
+def sequences(root: Path, lab: str, *names: str) -> None:
+    """Sequences of one image each, in the plainest layout."""
+    for name in names:
+        touch(root / lab / name / "std_cam")
+
+
+def note(places: Places, words: str) -> Note:
+    (found,) = [one for one in places.notes if words in one.text]
+    return found
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "freiburg/seq1_cloudy1/std_cam",
+        "cold-freiburg/seq1_cloudy1/std_cam",
+        "freiburg/part_a/seq1_cloudy1/std_cam",
+        "COLD/db/cold-freiburg/part_a/seq1_cloudy1/std_cam",
+        "cold-freiburg_part_a_seq1_cloudy1/std_cam",
+        "cold-freiburg_part_a_seq1_cloudy1",
+        "freiburg/seq1_cloudy1/seq1_cloudy1/std_cam",
+        "cold-freiburg_part_a_seq1_cloudy1/seq1_cloudy1/std_cam",
+        "fr_seq1_cloudy1/std_cam",
+        "freiburg/fr_seq1_cloudy1/std_cam",
+        "freiburg/sq1_cloudy1/std_cam",
+        "Freiburg/Part_A/Seq1_Cloudy1/STD_CAM",
+    ],
+)
+def test_every_spelling_of_the_folders_gives_the_same_places(tmp_path: Path, folder: str) -> None:
+    touch(tmp_path / folder)
+    places = read_places("cold", tmp_path)
+    assert places.path.tolist() == [f"{folder}/{NAME}"]
+    assert places.place_id.tolist() == [f"freiburg-a/seq1_cloudy1/{NAME.removesuffix('.jpeg')}"]
+    assert places.sequence.tolist() == ["freiburg-a/seq1_cloudy1"]
+    assert places.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("folder", "problem"),
+    [
+        ("freiburg/part_b/seq1_cloudy1", "seq1 of freiburg belongs to part_a, but is in part_b"),
+        ("cold-saarbruecken_part_a_seq3_cloudy1", "seq3 of saarbruecken belongs to part_b, but is in part_a"),
+        ("freiburg/sa_seq1_cloudy1", "lab saarbruecken is inside lab freiburg"),
+        ("freiburg/part_a/cold-freiburg_part_b_seq3_cloudy1", "part b is inside part a"),
+        ("freiburg/seq1_cloudy1/seq1_cloudy2", "sequence seq1_cloudy2 is inside sequence seq1_cloudy1"),
+        ("freiburg/seq9_cloudy1", "unknown part for seq9 of freiburg"),
+    ],
+)
+def test_folders_that_contradict_each_other_are_refused_by_name(tmp_path: Path, folder: str, problem: str) -> None:
+    touch(tmp_path / folder)
+    with pytest.raises(BadInputError) as caught:
+        read_places("cold", tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / folder}: {problem}")
+
+
+digits = st.text("0123456789", min_size=1, max_size=9)
+
+signs = st.sampled_from(["", "-", "+"])
+
+mantissas = st.one_of(digits, st.builds("{}.{}".format, digits, digits), st.builds("{}.".format, digits))
+
+exponents = st.builds("{}{}{}".format, st.sampled_from("eE"), signs, st.integers(0, 30))
+
+numbers = st.builds("{}{}{}".format, signs, mantissas, st.just("") | exponents)
+
+times = numbers.filter(lambda text: abs(Fraction(text)) < 9_000_000_000)
+
+suffixes = st.sampled_from(["jpeg", "jpg", "JPG", "Jpeg"])
+
+LETTERS = "t{}_x{}_y{}_a{}.{}"
+
+
+def read_one_folder(*names: str) -> Places:
+    with tempfile.TemporaryDirectory() as folder:
+        touch(Path(folder) / "freiburg" / "seq1_cloudy1" / "std_cam", *names)
+        return read_places("cold", folder)
+
+
+@pytest.mark.medium
+@given(times, numbers, numbers, numbers, suffixes)
+def test_any_signed_number_with_or_without_exponent_is_read_exactly(
+    t: str, x: str, y: str, a: str, suffix: str
+) -> None:
+    assume(max(abs(float(x)), abs(float(y))) <= 1e9)
+    places = read_one_folder(LETTERS.format(t, x, y, a, suffix))
+    assert places.notes == ()
+    assert (places.x[0], places.y[0]) == (float(Decimal(x)), float(Decimal(y)))
+    assert places.time[0] == int(Fraction(t) * 10**9)
+    turn = complex(np.cos(places.yaw[0]), np.sin(places.yaw[0]))
+    # Beyond some 1e6 radians the angle itself is lost in rounding, whatever wraps it.
+    if abs(float(a)) < 1e6:
+        assert turn == pytest.approx(complex(np.cos(float(a)), np.sin(float(a))), abs=1e-6)
+    assert -np.pi < places.yaw[0] <= np.pi
+
+
+FREIBURG_A = [f"seq{path}_{kind}{run}" for path in (1, 2) for kind in ("cloudy", "night", "sunny") for run in (1, 2, 3)]
+
+
+def uses(places: Places) -> dict[str, tuple[str, str]]:
+    columns = zip(places.sequence, places.split, places.role, strict=True)
+    return {sequence: (split, role) for sequence, split, role in columns}
+
+
+def test_the_paper_trains_on_runs_1_2_4_of_freiburg_a_and_tests_on_runs_3(tmp_path: Path) -> None:
+    sequences(tmp_path, "freiburg", *FREIBURG_A, "seq1_sunny4", "seq2_sunny5", "seq3_cloudy3")
+    touch(tmp_path / "freiburg" / "seq1_sunny4" / "std_cam", "t1_x0_y0_a0.jpeg")
+    sequences(tmp_path, "saarbruecken", "seq1_cloudy3")
+    places = read_places("cold", tmp_path, protocol="paper")
+    expected = {f"freiburg-a/{name}": ("test" if name.endswith("3") else "train", "") for name in FREIBURG_A}
+    assert uses(places) == expected | {"freiburg-a/seq1_sunny4": ("train", "")}
+    counts = note(places, "paper:")
+    assert str(counts) == "train 14 images (paper: 29,237); test 6 images (paper: 12,831)"
+    assert not counts.warning
+    others = note(places, "not in protocol paper")
+    assert others.items == ("freiburg-a/seq2_sunny5", "freiburg-b/seq3_cloudy3", "saarbruecken-a/seq1_cloudy3")
+    assert not others.warning
+    assert [one for one in places.notes if one.warning] == []
+
+
+@pytest.mark.parametrize(
+    ("lab", "part", "present", "reference", "queries"),
+    [
+        ("freiburg", "a", FREIBURG_A, "seq2_sunny2", ["seq2_cloudy3", "seq2_night3", "seq2_sunny3"]),
+        (
+            "freiburg",
+            "b",
+            ["seq3_cloudy1", "seq3_cloudy2", "seq3_cloudy3", "seq3_sunny1", "seq3_sunny2"],
+            "seq3_cloudy1",
+            ["seq3_cloudy2", "seq3_sunny2"],
+        ),
+        (
+            "saarbruecken",
+            "b",
+            [f"seq{path}_{kind}{run}" for path in (3, 4) for kind in ("cloudy", "night", "sunny") for run in (1, 2)],
+            "seq4_cloudy1",
+            ["seq4_cloudy2", "seq4_night2", "seq4_sunny2"],
+        ),
+    ],
+)
+def test_generalization_has_one_reference_and_the_papers_queries(
+    tmp_path: Path, lab: str, part: str, present: list[str], reference: str, queries: list[str]
+) -> None:
+    sequences(tmp_path, lab, *present)
+    places = read_places("cold", tmp_path, protocol=f"generalization-{lab}-{part}")
+    expected = {f"{lab}-{part}/{query}": ("test", "query") for query in queries}
+    assert uses(places) == expected | {f"{lab}-{part}/{reference}": ("test", "reference")}
+    assert [one for one in places.notes if one.warning] == []
