@@ -110,3 +110,12 @@ def test_what_cannot_be_compared_is_refused(points: Floats, truth: Floats, part:
     with pytest.raises(BadInputError) as refused:
         aligned_score(points, truth)
     assert part in str(refused.value)
+
+
+def test_without_mirror_a_mirrored_figure_stays_apart() -> None:
+    points = np.random.default_rng(0).uniform(-5, 5, (12, 2))
+    move = align(points * [-1, 1], points, scale=False, mirror=False)
+    assert np.linalg.det(move.rotation) == pytest.approx(1.0)
+    assert np.abs(move(points * [-1, 1]) - points).max() > 1.0
+    turned = align(points @ [[0.0, 1.0], [-1.0, 0.0]] + 3, points, mirror=False)
+    np.testing.assert_allclose(turned(points @ [[0.0, 1.0], [-1.0, 0.0]] + 3), points, atol=1e-9)

@@ -10,8 +10,9 @@ from scipy.spatial.distance import pdist, squareform
 
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
-from mappable.recovery.align import aligned_score
+from mappable.recovery.align import aligned_score, score
 from mappable.recovery.baselines import trivial_rows
+from mappable.recovery.hints import Anchors
 from mappable.recovery.matrices import interior_point
 from mappable.recovery.matrices.mask import connect, observed
 from mappable.recovery.matrices.sdp import Completed, NotConvergedError, geodesics, sdp_frobenius, sdp_trace
@@ -131,6 +132,42 @@ def test_ranges_of_zero_that_connect_all_points_are_no_trap() -> None:
         assert found.gap is not None
         assert found.gap < 1e-4
         assert found.squared_distances.max() < 10.0
+
+
+# Known points
+
+
+@pytest.mark.parametrize("solve", [sdp_trace, sdp_frobenius])
+def test_distances_between_known_points_are_met_and_the_map_is_in_their_coordinates(solve: Any) -> None:
+    truth, squared, mask = loop(40)
+    points = np.arange(0, 40, 4)
+    found = solve(squared, connect(mask), 2, known=Anchors(points, truth[points], 0.5))
+    corner = found.squared_distances[np.ix_(points, points)]
+    np.testing.assert_allclose(corner, squared_distances_of(truth[points]), rtol=1e-3, atol=1.0)
+    alone = aligned_score(solve(squared, connect(mask), 2).positions, truth).rmse
+    assert score(found.positions, truth).rmse < 0.7 * alone
+
+
+def test_known_points_connect_what_the_mask_does_not(problem: Any) -> None:
+    points, squared, mask = problem(10, 2, 1.0)
+    mask[:5, 5:] = mask[5:, :5] = False
+    known = np.array([0, 1, 2, 5, 6, 7])
+    found = sdp_frobenius(squared, mask, 2, known=Anchors(known, points[known], 0.1))
+    assert score(found.positions, points).rmse < 0.1
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (Anchors([9], [[0.0, 0.0]], 1.0), "a known position is at point 9"),
+        (Anchors([1], [[0.0, 0.0, 0.0]], 1.0), "3 dimensions, expected 2"),
+        (Anchors(range(6), np.zeros((6, 2)), 1.0), "nothing to complete"),
+    ],
+)
+def test_known_points_that_cannot_be_are_refused(problem: Any, known: Anchors, words: str) -> None:
+    _, squared, mask = problem(6, 2, 1.0)
+    with pytest.raises(BadInputError, match=words):
+        sdp_frobenius(squared, mask, 2, known=known)
 
 
 # What is refused
