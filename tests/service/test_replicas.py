@@ -30,7 +30,7 @@ backbones.__path__.append(sys.argv.pop())
 sys.argv[0] = "mappable"
 main()
 """
-PAGE = Path(__file__).parents[2] / "docs/scale.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -62,24 +62,23 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def balance(tmp_path: Path) -> Iterator[Callable[[int, int], int]]:
-    """Start nginx with the configuration of docs/scale.md, with other ports; return its port."""
+def proxy(tmp_path: Path) -> Iterator[Callable[..., int]]:
+    """Start nginx with the example of a page, after some replacements; return its port."""
     nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
     assert nginx, "nginx is not installed: scripts/system-packages python3 balancer"
     running: list[subprocess.Popen[bytes]] = []
 
-    def begin(first: int, second: int) -> int:
+    def begin(page: str, listen: str, **replaced: str) -> int:
         port = free_port()
-        (shown,) = re.findall(r"```nginx\n(.*?)```", PAGE.read_text(), re.DOTALL)
-        for written, own in (("first:8000", f"127.0.0.1:{first}"), ("second:8000", f"127.0.0.1:{second}")):
+        (shown,) = re.findall(r"```nginx\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+        for written, own in {listen: f"listen 127.0.0.1:{port};", **replaced}.items():
             assert written in shown
             shown = shown.replace(written, own)
-        assert "listen 80;" in shown
-        folders = "".join(f"{kind}_temp_path {tmp_path};" for kind in ("client_body", "proxy", "fastcgi"))
-        folders += "".join(f"{kind}_temp_path {tmp_path};" for kind in ("uwsgi", "scgi"))
-        http = f"access_log off; {folders}\n{shown.replace('listen 80;', f'listen 127.0.0.1:{port};')}"
+        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        folders = "".join(f"{kind}_temp_path {tmp_path};" for kind in kinds)
         (tmp_path / "nginx.conf").write_text(
-            f"daemon off; pid {tmp_path}/pid; worker_processes 1;\nevents {{}}\nhttp {{ {http} }}\n"
+            f"daemon off; pid {tmp_path}/pid; worker_processes 1;\nevents {{}}\n"
+            f"http {{ access_log off; {folders}\n{shown} }}\n"
         )
         command = [nginx, "-p", str(tmp_path), "-c", "nginx.conf", "-e", str(tmp_path / "error.log")]
         running.append(subprocess.Popen(command))
@@ -96,6 +95,42 @@ def balance(tmp_path: Path) -> Iterator[Callable[[int, int], int]]:
     for one in running:
         one.terminate()
         one.wait(timeout=20)
+
+
+@pytest.fixture
+def balance(proxy: Callable[..., int]) -> Callable[[int, int], int]:
+    """Start nginx with the configuration of docs/scale.md, in front of servers at two ports."""
+
+    def begin(first: int, second: int) -> int:
+        servers = {"first:8000": f"127.0.0.1:{first}", "second:8000": f"127.0.0.1:{second}"}
+        return proxy("scale.md", "listen 80;", **servers)
+
+    return begin
+
+
+def test_slow_clients_are_the_work_of_the_proxy(
+    map_folder: Path,
+    images: list[tuple[str, bytes]],
+    serve: Callable[..., Any],
+    proxy: Callable[..., int],
+    new_client: Callable[[int], Any],
+) -> None:
+    """The example of docs/deployment.md, without TLS and with timeouts of one second."""
+    own = free_port()
+    serve(map_folder, own)
+    replaced = {"client_body_timeout 20s": "client_body_timeout 1s", "127.0.0.1:8000": f"127.0.0.1:{own}"}
+    replaced |= {"client_header_timeout 20s": "client_header_timeout 1s"}
+    replaced |= dict.fromkeys(("ssl_certificate     /etc/ssl/maps.pem;", "ssl_certificate_key /etc/ssl/maps.key;"), "")
+    client = new_client(proxy("deployment.md", "listen 443 ssl;", **replaced))
+    data = images[0][1]
+    head = f"POST /mappable/locate HTTP/1.1\r\nHost: x\r\nContent-Type: image/png\r\nContent-Length: {len(data)}\r\n"
+    with client.socket() as slow, client.socket() as slower:
+        slow.sendall(f"{head}\r\n".encode() + data[:100])
+        slower.sendall(head.encode())
+        assert client.post("/mappable/locate", data).status == 200
+        assert slow.recv(1) == b""  # closed
+        assert slower.recv(1) == b""  # closed
+    assert new_client(own).get("/health").json["queue"] == 0
 
 
 def test_no_request_is_lost_if_a_replica_is_killed(
