@@ -13,8 +13,7 @@ from mappable.recovery.graph import load_gtsam, pose_of
 from mappable.recovery.hints import Motions
 from mappable.recovery.result import Recovered
 
-TO_OURS = {2: [0, 1, 2], 3: [3, 4, 5, 0, 1, 2]}  # GTSAM has the rotation first in 3-D
-TO_GTSAM = TO_OURS  # the exchange of both halves is its own inverse
+ORDER = {2: [0, 1, 2], 3: [3, 4, 5, 0, 1, 2]}  # GTSAM has the rotation first in 3-D; the exchange is its own inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +45,7 @@ def read_g2o(file: Path) -> PoseGraph:
     moves = [factor.measured() for factor in factors]
     metres = np.array([move.translation() for move in moves])
     turns = np.array([move.rotation().matrix() for move in moves])
-    noise = np.array([factor.noiseModel().covariance() for factor in factors])[:, TO_OURS[k]][:, :, TO_OURS[k]]
+    noise = np.array([factor.noiseModel().covariance() for factor in factors])[:, ORDER[k]][:, :, ORDER[k]]
     try:
         return PoseGraph(names, Motions(points[:, 0], points[:, 1], metres, turns, noise))
     except BadInputError as error:
@@ -83,7 +82,7 @@ def write_g2o(file: Path, recovered: Recovered, motions: Motions) -> None:
         if np.isfinite(recovered.positions[point]).all():
             values.insert(point, pose_of(gtsam, recovered.positions[point], frame))
     between: Any = getattr(gtsam, f"BetweenFactorPose{k}")
-    noise = motions.covariance[:, TO_GTSAM[k]][:, :, TO_GTSAM[k]]
+    noise = motions.covariance[:, ORDER[k]][:, :, ORDER[k]]
     for row, (i, j) in enumerate(zip(motions.i.tolist(), motions.j.tolist(), strict=True)):
         if values.exists(i) and values.exists(j):
             move = pose_of(gtsam, motions.metres[row], motions.rotations[row])

@@ -24,47 +24,53 @@ def solve(given: Problem, *, seed: int = 0) -> Recovered:
     kept = common_neighbor_filter(given.ranges)
     problem = replace(given, ranges=given.ranges.where(kept))
     try:
-        model, best, courses = _fitted(problem, generator(seed, Purpose.ANCHORED), seed)
-        problem, model, best, covariances = _finished(problem, model, best, courses)
+        problem, model, best, courses = _searched(problem, generator(seed, Purpose.ANCHORED), seed)
+        model, best, covariances = _refined(problem, model, best)
     except RuntimeError as error:  # GTSAM raises it for singular systems
         raise BadInputError(f"the measurements leave a position without any bound ({error})") from None
-    shift, others = courses.mean() if courses is not None else (0.0, 0.0)
-    positions = best.positions + shift
-    covariances = covariances + others + _mirror_image(problem, positions)
-    parts = _parts(problem)
-    lost = np.zeros(len(parts), dtype=bool)
+    kept[kept] = model.true
+    positions, parts = best.positions, _parts(problem)
+    wide = lost = np.zeros(len(parts), dtype=bool)
+    if courses is not None:
+        shift, others = courses.mean()
+        positions, covariances = positions + shift, covariances + others
+        wide = wide_points(courses.stretches, len(parts))
+    covariances = covariances + _mirror_image(problem, positions)
     if problem.anchors is not None:
         lost = ~np.isin(parts, parts[problem.anchors.points])
         parts = np.where(lost, 1 + parts, 0)
         positions[lost], covariances[lost] = np.nan, np.nan
-    kept[kept] = model.true
-    wide = wide_points(courses.stretches, len(parts)) if courses is not None else lost
     sentences = describe(parts, covariances, problem.reach, wide=wide & ~lost, placed=problem.anchors is not None)
     frames = best.frames if problem.motions is not None else None
     return Recovered(positions, parts, kept, model.noise, sentences, covariances, frames)
 
 
-def _fitted(problem: Problem, rng: np.random.Generator, seed: int) -> tuple[Model, Fit, Courses | None]:
+def _searched(problem: Problem, rng: np.random.Generator, seed: int) -> tuple[Problem, Model, Fit, Courses | None]:
     """Return the best of several starts and, for a drive without odometry, the other courses that were tried."""
     starts = _starts(problem, rng, seed)
-    loose = replace(problem, drives=[])
-    if len(problem.pace) and problem.motions is None:
-        if problem.ranges.count <= SETTINGS.largest_search and not problem.vague:
-            model = first_model(loose)
-            builder = Builder(loose, model)
-            best = min((builder.fit(*start) for start in starts), key=lambda fit: fit.cost)
-            variances = np.trace(builder.covariances(best), axis1=1, axis2=2) / problem.dimensions
-            if np.sqrt(np.median(variances)) < SETTINGS.sure * first_model(problem).step:
-                return model, best, None
-        model = first_model(problem)
-        builder = Builder(problem, model)
-        best = min((builder.fit(*start) for start in starts), key=lambda fit: fit.cost)
-        model = learned(problem, model, best)
-        builder = Builder(problem, model)
-        return model, *search(problem, builder, builder.fit(best.positions), rng)
+    if len(problem.pace) and problem.motions is None and _ranges_suffice(problem, starts):
+        problem = replace(problem, drives=[])
     model = first_model(problem)
+    best = _best(Builder(problem, model), starts)
+    if not len(problem.pace) or problem.motions is not None:
+        return problem, model, best, None
+    model = learned(problem, model, best)
     builder = Builder(problem, model)
-    return model, min((builder.fit(*start) for start in starts), key=lambda fit: fit.cost), None
+    return problem, model, *search(problem, builder, builder.fit(best.positions), rng)
+
+
+def _best(builder: Builder, starts: list[Start]) -> Fit:
+    return min((builder.fit(*start) for start in starts), key=lambda fit: fit.cost)
+
+
+def _ranges_suffice(problem: Problem, starts: list[Start]) -> bool:
+    """Return True if ranges alone place the points so precisely that a steady pace is not assumed."""
+    if problem.ranges.count > SETTINGS.largest_search or problem.vague:
+        return False
+    loose = replace(problem, drives=[])
+    builder = Builder(loose, first_model(loose))
+    variances = np.trace(builder.covariances(_best(builder, starts)), axis1=1, axis2=2) / problem.dimensions
+    return bool(np.sqrt(np.median(variances)) < SETTINGS.sure * first_model(problem).step)
 
 
 def _starts(problem: Problem, rng: np.random.Generator, seed: int) -> list[Start]:
@@ -82,20 +88,17 @@ def _starts(problem: Problem, rng: np.random.Generator, seed: int) -> list[Start
     return starts
 
 
-def _finished(problem: Problem, model: Model, best: Fit, courses: Courses | None) -> tuple[Problem, Model, Fit, Floats]:
+def _refined(problem: Problem, model: Model, best: Fit) -> tuple[Model, Fit, Floats]:
     """Fit again with the noise that each fit shows; return the last fit with covariances (n, k, k)."""
-    if courses is None and problem.motions is None:
-        problem = replace(problem, drives=[])
     for number in range(SETTINGS.rounds):
         model = learned(problem, model, best)
-        last = number == SETTINGS.rounds - 1
-        builder = Builder(problem, model, robust=not last)
+        builder = Builder(problem, model, robust=number < SETTINGS.rounds - 1)
         best = builder.fit(best.positions, best.frames)
     covariances = builder.covariances(best)
     if problem.motions is None:
-        return problem, model, best, covariances
+        return model, best, covariances
     shift, drift = _drift(problem, model, best)
-    return problem, model, replace(best, positions=best.positions + shift), covariances + drift
+    return model, replace(best, positions=best.positions + shift), covariances + drift
 
 
 def _drift(problem: Problem, model: Model, best: Fit) -> tuple[Floats, Floats]:
