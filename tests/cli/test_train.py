@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -199,19 +198,6 @@ def test_parts_on_several_disks_train_like_one_set(toy_folder: Path, small: Path
     assert found.about.data == expected.about.data
     with pytest.raises(BadInputError, match="--more needs fixed settings"):
         raise run(tmp_path / "a", tmp_path / "auto", "--more", tmp_path / "b").exception  # type: ignore[misc]
-
-
-def test_tensorboard_gets_what_the_metrics_have(toy_folder: Path, small: Path, tmp_path: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the packages that TensorBoard brings along
-        result = run(toy_folder, tmp_path / "out", "--settings", small, "--tensorboard")
-        assert result.exit_code == 0, result.output
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-        shown = EventAccumulator(str(tmp_path / "out/tensorboard")).Reload()
-    assert [event.step for event in shown.Scalars("loss")] == [1, 2, 3]
-    assert [event.step for event in shown.Scalars("accuracy")] == [0, 3]
-    assert {"visual", "geometric", "active", "images_per_second"} <= set(shown.Tags()["scalars"])
 
 
 def test_a_run_that_was_stopped_is_no_error(

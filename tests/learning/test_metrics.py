@@ -1,14 +1,12 @@
 """Metrics: one JSON object a line, each iteration once whatever happened between, and TensorBoard's own files."""
 
 import json
-import sys
-import warnings
 from pathlib import Path
 
 import pytest
 
 from mappable.errors import BadInputError
-from mappable.learning.metrics import Metrics, check_tensorboard, read_metrics
+from mappable.learning.metrics import Metrics, read_metrics
 
 
 def iterations(folder: Path) -> list[int]:
@@ -57,37 +55,6 @@ def test_a_torn_last_line_is_left_out_and_a_damaged_one_is_named(tmp_path: Path)
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with Metrics(None, tensorboard=True) as metrics:
+    with Metrics(None) as metrics:
         metrics.write(1, loss=1.0)
     assert not list(tmp_path.iterdir())
-
-
-def test_tensorboard_shows_each_iteration_once_though_the_run_was_killed_and_begun_anew(tmp_path: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the packages that TensorBoard brings along
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-        for begin, end in ((0, 3), (0, 6), (3, 5)):
-            with Metrics(tmp_path, iteration=begin, tensorboard=True) as metrics:
-                if not begin:
-                    metrics.write(0, accuracy=0.5)
-                for iteration in range(begin + 1, end + 1):
-                    metrics.write(iteration, loss=iteration + end / 10)
-        shown = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
-    assert [(event.step, round(event.value, 3)) for event in shown.Scalars("loss")] == [
-        (1, 1.6),
-        (2, 2.6),
-        (3, 3.6),
-        (4, 4.5),
-        (5, 5.5),
-    ]
-    assert [event.step for event in shown.Scalars("accuracy")] == [0]
-
-
-def test_tensorboard_that_is_not_installed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the packages that TensorBoard brings along
-        check_tensorboard()
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(BadInputError, match=r"pip install 'mappable\[tensorboard\]'"):
-        check_tensorboard()

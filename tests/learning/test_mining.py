@@ -74,16 +74,3 @@ def test_more_can_be_asked_for_than_the_cache_holds() -> None:
     cache = FeatureCache(torch.tensor([3, 5]), descriptors(2))
     rows, found = cache.hardest(torch.tensor([3]), torch.tensor([[False, False, False, False, False, True]]), 4)
     assert (rows.tolist(), found.tolist()) == ([[5, 3, 3, 3]], [1])
-
-
-def test_an_anchor_outside_the_cache_is_refused(cache: FeatureCache) -> None:
-    cache.check(torch.tensor([1, 29, 1]))
-    for anchor in (3, 100):
-        with pytest.raises(ValueError, match=r"anchor.*cache"):
-            cache.check(torch.tensor([1, anchor]))
-
-
-@pytest.mark.parametrize("rows", [[1, 0, 2], [0, 1, 1], [0, 1]])
-def test_rows_must_ascend_and_be_as_many_as_descriptors(rows: list[int]) -> None:
-    with pytest.raises(ValueError, match="ascending"):
-        FeatureCache(torch.tensor(rows), descriptors(3))

@@ -38,6 +38,7 @@ REMOVED = {
     "reproduce --lean": "delete OUT/descriptors when the study is finished",
     "reproduce --minutes": "stop the command at any time; the same command continues from there",
     "reproduce --vary": "run it once per value with --set, each into its own OUT, and compare the results",
+    "train --tensorboard": "OUT/metrics.jsonl has the same values, one line per iteration",
     "selfcheck": "`make test` in a source checkout compares the code with slow references",
 }
 

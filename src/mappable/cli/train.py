@@ -61,9 +61,6 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start over, and replace the training run in OUT.")
     ] = False,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write logs for TensorBoard to OUT/tensorboard.")
-    ] = False,
     as_json: AsJson = False,
     show_settings: Annotated[
         bool, typer.Option("--show-settings", help="Print the merged settings as YAML, without training.")
@@ -125,7 +122,6 @@ def train(
             out=out,
             device=device,
             overwrite=overwrite,
-            tensorboard=tensorboard,
             activations=folder / FOLDER,
         )
     if speaks():

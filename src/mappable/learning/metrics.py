@@ -1,11 +1,11 @@
-"""Write the metrics of a training run as JSON lines, and optionally for TensorBoard."""
+"""Write and read the metrics of a training run, one JSON object per line."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from mappable.containers import parse_json
-from mappable.errors import BadInputError, install_extra
+from mappable.errors import BadInputError
 from mappable.files import write_atomically, writing
 
 METRICS = "metrics.jsonl"
@@ -17,9 +17,8 @@ class Metrics:
     Lines up to `iteration` are kept from an earlier part of the run; later lines are deleted.
     """
 
-    def __init__(self, folder: Path | None, *, iteration: int = 0, tensorboard: bool = False) -> None:
+    def __init__(self, folder: Path | None, *, iteration: int = 0) -> None:
         self.file = folder / METRICS if folder else None
-        self.board = _board(folder, iteration) if folder and tensorboard else None
         if self.file:
             lines = zip(_lines(self.file), read_metrics(self.file.parent), strict=True) if iteration else ()
             kept = [line for line, values in lines if values.get("iteration", 0) <= iteration]
@@ -33,8 +32,6 @@ class Metrics:
         if self.file:
             with writing(self.file):
                 self.stream.close()
-        if self.board:
-            self.board.close()
 
     def write(self, iteration: int, **values: float) -> None:
         """Write one line: the iteration, counted from 1 (0 is before the first), and its values."""
@@ -42,9 +39,6 @@ class Metrics:
             with writing(self.file):
                 self.stream.write(json.dumps({"iteration": iteration} | values).encode() + b"\n")
                 self.stream.flush()
-        if self.board:
-            for name, value in values.items():
-                self.board.add_scalar(name, value, iteration)
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
@@ -64,17 +58,3 @@ def _lines(file: Path) -> list[bytes]:
         return []
     *complete, _incomplete = file.read_bytes().split(b"\n")
     return [line + b"\n" for line in complete]
-
-
-def check_tensorboard() -> None:
-    """Raise if TensorBoard is not installed."""
-    try:
-        import torch.utils.tensorboard  # noqa: F401
-    except ImportError:
-        raise BadInputError(f"TensorBoard is not installed; {install_extra('tensorboard')}") from None
-
-
-def _board(folder: Path, iteration: int) -> Any:
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(folder / "tensorboard"), purge_step=iteration + 1 if iteration else 0)

@@ -19,17 +19,7 @@ class FeatureCache:
     squared_norms: Tensor = field(init=False, repr=False)  # (m,)
 
     def __post_init__(self) -> None:
-        if self.rows.shape != self.features.shape[:1] or bool((self.rows.diff() <= 0).any()):
-            raise ValueError("a feature cache needs ascending rows and one descriptor per row")
         object.__setattr__(self, "squared_norms", torch.linalg.vector_norm(self.features, dim=1).square())
-
-    def check(self, anchors: Tensor) -> None:
-        """Raise if an anchor is not in the cache; `anchors` (b,) are rows of the training set.
-
-        Call this once for all anchors before the other methods. They do not check, because a check makes a GPU wait.
-        """
-        if not bool(torch.isin(anchors, self.rows).all()):
-            raise ValueError("an anchor is not in the feature cache: no hard negatives can be found for it")
 
     def squared_distances(self, anchors: Tensor) -> Tensor:
         """Squared feature distances (b, m) from `anchors` (b,), which must be in the cache, to all cached images.

@@ -30,7 +30,7 @@ from mappable.learning.data import TrainingData, select
 from mappable.learning.distributed import Group, joined
 from mappable.learning.folder import ended_before, look_into, prepare, remove_checkpoint
 from mappable.learning.learner import TERMS, Learner
-from mappable.learning.metrics import Metrics, check_tensorboard
+from mappable.learning.metrics import Metrics
 from mappable.learning.settings import Settings
 from mappable.learning.start import start_learner
 from mappable.learning.tuples import Sampler, Tuples
@@ -60,7 +60,6 @@ def train(
     out: Path | str | None = None,
     device: str = "auto",
     overwrite: bool = False,
-    tensorboard: bool = False,
     activations: Path | str | None = None,
     minutes: float = math.inf,
 ) -> Encoder:
@@ -81,8 +80,6 @@ def train(
     """
     until = time.perf_counter() + 60 * minutes
     chosen, folder = find_device(device), Path(out) if out is not None else None
-    if folder is not None and tensorboard:
-        check_tensorboard()
     with joined(chosen) as group, alone_in(folder, "training") if group.first and folder else nullcontext():
         if settings.anchors < group.size:
             raise BadInputError(
@@ -131,7 +128,7 @@ def train(
         with held_back(folder is not None, say=STOPPING) as interrupted:
             with out_of_memory_means(_memory_advice(settings, chosen)):
                 run = _Run(data, sampler, learner, settings, group, folder, interrupted, until)
-                run.go(checkpoint, tensorboard)
+                run.go(checkpoint)
             if group.first and folder is not None:
                 learner.encoder.save(folder / ENCODER)
                 if not run.late:
@@ -195,7 +192,7 @@ class _Run:
             radius = settings.positive_radius
             self.monitor = Monitor(data.train, data.queries, landmarks=settings.landmarks, radius=radius)
 
-    def go(self, checkpoint: Checkpoint | None, tensorboard: bool) -> None:
+    def go(self, checkpoint: Checkpoint | None) -> None:
         """Run from the start, or from the checkpoint, to the end."""
         if checkpoint is not None:
             self.iteration, self.seconds = checkpoint.iteration, checkpoint.about["seconds"]
@@ -204,7 +201,7 @@ class _Run:
                 self.tuples = Tuples(**checkpoint.tuples, layout=self.loss.layout)
         folder = self.folder if self.group.first else None
         with (
-            Metrics(folder, iteration=self.iteration, tensorboard=tensorboard) as self.metrics,
+            Metrics(folder, iteration=self.iteration) as self.metrics,
             progress_bar(f"training {self.settings.loss}", self.total) as self.advance,
         ):
             self.advance(self.iteration)

@@ -7,9 +7,10 @@ from typing import Literal
 
 import numpy as np
 import torch
+from scipy.spatial import KDTree
 from torch import Tensor
 
-from mappable.arrays import Ints, evenly
+from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.learning.layout import Layout
 from mappable.learning.mining import FeatureCache
@@ -19,7 +20,6 @@ from mappable.randomness import Purpose, generator
 # Chunk sizes. A CPU chunk stays near the caches, below 256 MiB; a GPU needs more work at once, below 2 GiB.
 PAIRS_PER_CHUNK = {"cpu": 2**20, "cuda": 2**25}  # pairs of an anchor and a place, about 40 bytes each
 ANCHORS_PER_CHUNK = {"cpu": 2**10, "cuda": 2**12}  # anchors whose features, 128 KiB each, are copied
-SAMPLE = 256  # places of a frame among which nearly every place has enough negatives
 ALL = slice(None)
 
 
@@ -81,7 +81,7 @@ class Sampler:
         other_runs: bool = False,
         may_be_empty: bool = False,
     ) -> None:
-        _check(places, positive_radius, negative_radius, yaw_limit)
+        _check(places, yaw_limit)
         self.places = places
         self.positive_radius, self.negative_radius, self.yaw_limit = positive_radius, negative_radius, yaw_limit
         self.negatives, self.seed = negatives, seed
@@ -141,17 +141,10 @@ class Sampler:
         their rows in the training set, ascending, and must include the anchors. Only the tuples of the `share` of
         anchors are drawn.
         """
-        if not np.isin(anchors, self.usable).all():
-            raise ValueError("an anchor is not usable: it has no positives or too few negatives")
-        if layout.negatives + layout.other > self.negatives:
-            raise ValueError(f"{layout} needs more negatives than the {self.negatives} for which anchors were chosen")
         on_device = torch.tensor(anchors, device=self.device)
         cache = None
-        if layout.hard:
-            if rows is None or features is None:
-                raise ValueError("hard negatives need the features of a mining period")
+        if features is not None:
             cache = FeatureCache(torch.tensor(rows, device=self.device), features)
-            cache.check(on_device)
         # Draw the same count of numbers for every loss, anchor by anchor, so that a shorter period is a prefix of a
         # longer one.
         counts = {Purpose.POSITIVES: layout.positives, Purpose.NEGATIVES: self.negatives, Purpose.OTHERS: 1}
@@ -230,7 +223,8 @@ class Sampler:
         return (slice(start, start + step) for start in range(0, anchors, step))
 
     def _find_usable(self, may_be_empty: bool) -> None:
-        has_positives, has_negatives = self._have_positives().cpu().numpy(), self._have_negatives().cpu().numpy()
+        has_positives = self._have_positives().cpu().numpy()
+        has_negatives = _count_beyond(self.places, self.negative_radius) >= self.negatives
         near = f"another place within {self.positive_radius:g} {self.places.unit} (positive_radius)"
         if self.yaw_limit is not None:
             near += f" whose yaw differs by less than {math.degrees(self.yaw_limit):g} degrees (yaw_limit)"
@@ -264,23 +258,16 @@ class Sampler:
             start = end
         return found
 
-    def _have_negatives(self) -> Tensor:
-        """Whether each place (n,) has enough negatives: counted in a sample of its frame, then, if too few, in all."""
-        found = torch.zeros(len(self), dtype=torch.bool, device=self.device)
-        for rows in self._in_frames():
-            sample = rows[torch.from_numpy(evenly(len(rows), SAMPLE)).to(self.device)]
-            for step, others in ((PAIRS_PER_CHUNK[self.device.type] // SAMPLE, sample), (0, rows)):
-                left = rows[~found[rows]]
-                step = step or max(1, PAIRS_PER_CHUNK[self.device.type] // len(rows))
-                for some in torch.split(left, step):
-                    found[some] = self._negatives(self._squared_distances(some, others)).sum(dim=1) >= self.negatives
-        return found
 
-    def _in_frames(self) -> list[Tensor]:
-        """The rows of each frame."""
-        if self._frame is None:
-            return [torch.arange(len(self), device=self.device)]
-        return [torch.nonzero(self._frame == code)[:, 0] for code in range(int(self._frame.max()) + 1)]
+def _count_beyond(places: Places, radius: float) -> Ints:
+    """For each place, the number of places of its frame at least `radius` away."""
+    counts = np.zeros(len(places), dtype=np.int64)
+    for name in np.unique(places.frame):
+        rows = np.flatnonzero(places.frame == name)
+        tree = KDTree(places.positions[rows])
+        nearer = tree.query_ball_point(places.positions[rows], np.nextafter(radius, 0), return_length=True, workers=-1)
+        counts[rows] = len(rows) - nearer
+    return counts
 
 
 def _draw_negatives(
@@ -317,16 +304,8 @@ def _pick(eligible: Tensor, fractions: Tensor, needed: Tensor | int) -> Tensor:
     return torch.searchsorted(counted, ranks + 1).clamp_(max=eligible.shape[1] - 1)
 
 
-def _check(places: Places, positive_radius: float, negative_radius: float, yaw_limit: float | None) -> None:
+def _check(places: Places, yaw_limit: float | None) -> None:
     if not len(places):
         raise BadInputError("there are no training places")
-    if not 0 < positive_radius < negative_radius < math.inf:
-        raise BadInputError(
-            f"positive_radius is {positive_radius:g} and negative_radius is {negative_radius:g}, "
-            "expected 0 < positive_radius < negative_radius"
-        )
-    if yaw_limit is not None:
-        if not 0 < yaw_limit <= math.pi:
-            raise BadInputError(f"yaw_limit is {yaw_limit:g}, expected radians above 0 and at most pi")
-        if np.isnan(places.yaw).all():
-            raise BadInputError("yaw_limit is set, but no training place has a yaw; set yaw_limit to none")
+    if yaw_limit is not None and np.isnan(places.yaw).all():
+        raise BadInputError("yaw_limit is set, but no training place has a yaw; set yaw_limit to none")
