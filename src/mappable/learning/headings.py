@@ -51,15 +51,15 @@ def with_agreeing_headings(places: Places) -> tuple[Places, str]:
     """
     visits = places.sequences()
     offsets = {name: heading_offset(places, rows) for name, rows in visits.items()}
-    known = {
+    constant = {
         name: offset.mean
         for name, offset in offsets.items()
         if offset.images >= RULE.images and offset.concentration >= RULE.concentration
     }
-    if len(known) < 2:
+    if len(constant) < 2:
         return places, ""
-    nearest = min(known, key=lambda name: abs(known[name]))
-    apart = {name: wrap(mean - known[nearest]) for name, mean in known.items()}
+    nearest = min(constant, key=lambda name: abs(constant[name]))
+    apart = {name: wrap(mean - constant[nearest]) for name, mean in constant.items()}
     turned = {name: angle for name, angle in apart.items() if RULE.smallest < abs(angle) <= RULE.largest}
     aside = [name for name, angle in apart.items() if abs(angle) > RULE.largest]
     yaw = places.yaw.copy()

@@ -98,7 +98,7 @@ def train(
             other_runs=settings.positives_from == "other-runs",
             may_be_empty=settings.iterations == 0,
         )
-        _check(data, sampler, settings)
+        iterations_of(settings, sampler)  # raises now for what would otherwise appear after a long start
         if group.first and settings.iterations != 0:
             _print_skipped(sampler)
         fingerprint = data.fingerprint
@@ -415,11 +415,6 @@ def iterations_of(settings: Settings, sampler: Sampler) -> int:
         return 0
     batches = sampler.batches_per_epoch(settings.anchors)
     return settings.iterations or max(1, round((settings.epochs or 0.0) * batches))
-
-
-def _check(data: TrainingData, sampler: Sampler, settings: Settings) -> None:
-    """Raise now for problems that would otherwise appear only after hours of training."""
-    iterations_of(settings, sampler)
 
 
 def _memory_advice(settings: Settings, device: torch.device) -> str:
