@@ -31,7 +31,7 @@ from PIL import Image
 from mappable.arrays import Floats, Floats32, Pixels
 from mappable.features.encoder import Encoder
 from mappable.features.opening import open_file
-from mappable.maps.calibrate import calibrate
+from mappable.localization.fitting import calibrate
 from mappable.maps.map import Map
 from mappable.places.frames import Frame
 from mappable.places.images import Size
@@ -52,12 +52,12 @@ def make_map(folder: Path, size: Size) -> Path:
     encoder.initialize(np.stack([patches(size, seed) for seed in range(8)]), most=8)
     encoder.save(folder / "encoder.safetensors")
     along = np.arange(LANDMARKS) * SPACING
-    positions, known = (np.column_stack([x, 30 * np.sin(x / 60)]) for x in (along, along[:-1] + 0.4 * SPACING))
+    positions = np.column_stack([along, 30 * np.sin(along / 60)])
     places = Places(
         path=[f"{n}.jpg" for n in range(LANDMARKS)], x=positions[:, 0], y=positions[:, 1], frames=Frame("town")
     )
     bare = Map.build(places, descriptors(positions, encoder.dimensions, 1), encoder.fingerprint, about=encoder.about)
-    calibrated = bare.with_calibration(calibrate(bare, descriptors(known, encoder.dimensions, 2), known))
+    calibrated = bare.with_calibration(calibrate(bare))
     calibrated.save(folder / "map", folder / "encoder.safetensors")
     return folder / "map"
 

@@ -23,7 +23,7 @@ from mappable.cli.names import filled
 from mappable.lazy_names import homes
 from mappable.learning.setting_kinds import kind_text
 from mappable.learning.settings import Settings, load_settings, preset_names, value_text
-from mappable.maps.location import Location
+from mappable.localization.location import Location
 from mappable.readers.registry import Option, find_reader, reader_names
 
 ROOT = Path(__file__).parent.parent

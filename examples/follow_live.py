@@ -10,7 +10,7 @@ import numpy as np
 from drawn import draw_map, draw_walks
 
 import mappable
-from mappable.maps import Odometry
+from mappable.localization import Odometry
 
 
 def main(opened: mappable.maps.OpenMap, images: list[Path] | np.ndarray, motions: np.ndarray) -> None:

@@ -20,8 +20,8 @@ from mappable.features.foreign.onnx_model import parse_kept
 from mappable.features.onnx_file import Facts
 from mappable.formats import KEY, Format, LaterVersionError
 from mappable.learning.checkpoint import Checkpoint
+from mappable.localization.localizer import Localizer
 from mappable.maps.folder import read_map
-from mappable.maps.localizer import Localizer
 from mappable.places.cache import read_about
 from mappable.places.files import load_places
 from mappable.places.odometry import load_odometry

@@ -12,7 +12,7 @@ import pytest
 import mappable
 from mappable.lazy_names import homes
 
-ROOMS = ("places", "readers", "features", "learning", "maps", "evaluation", "recovery")
+ROOMS = ("places", "readers", "features", "learning", "maps", "localization", "evaluation", "recovery")
 
 
 def names(package: ModuleType) -> dict[str, str]:

@@ -10,7 +10,7 @@ import scipy.io
 from mappable.evaluation.setup import setup_of
 from mappable.features.descriptors import Described
 from mappable.learning.data import select
-from mappable.maps.build import build_map_of
+from mappable.localization.build import build_map_of
 from mappable.places.pixels import ImageRows
 from mappable.places.roles import rows_to_locate
 from mappable.places.table import Places

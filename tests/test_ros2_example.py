@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mappable.maps import Estimate, Odometry
+from mappable.localization import Estimate, Odometry
 
 FOUND = Estimate(
     time=12.5,

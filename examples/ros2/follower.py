@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappable import MappableError
-from mappable.maps import Estimate, Localizer, Odometry
+from mappable.localization import Estimate, Localizer, Odometry
 
 INITIAL, GLOBAL = "/initialpose", "/global_pose"
 UNKNOWN = 1e6  # variance of what the map does not know: m² or rad²

@@ -1,6 +1,7 @@
 from mappable import evaluation as evaluation
 from mappable import features as features
 from mappable import learning as learning
+from mappable import localization as localization
 from mappable import maps as maps
 from mappable import places as places
 from mappable import readers as readers
@@ -11,10 +12,10 @@ from mappable.errors import MappableError as MappableError
 from mappable.evaluation.evaluate import evaluate_map as evaluate_map
 from mappable.learning.settings import load_settings as load_settings
 from mappable.learning.trainer import train as train
-from mappable.maps.build import build_map as build_map
+from mappable.localization.build import build_map as build_map
+from mappable.localization.localizer import Localizer as Localizer
+from mappable.localization.opened import open_map as open_map
 from mappable.maps.encoders import open_encoder as open_encoder
-from mappable.maps.localizer import Localizer as Localizer
-from mappable.maps.opened import open_map as open_map
 from mappable.places.files import load_places as load_places
 from mappable.places.table import Places as Places
 from mappable.readers.conversion import convert as convert

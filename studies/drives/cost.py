@@ -14,10 +14,9 @@ import numpy as np
 
 from mappable.arrays import Floats, Floats32
 from mappable.features.descriptors import Described
-from mappable.maps.build import build_map_of
-from mappable.maps.locate import Locator
+from mappable.localization.build import build_map_of
+from mappable.localization.locate import Locator, locate_sequence
 from mappable.maps.map import Map
-from mappable.maps.sequence import locate_sequence
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 

@@ -30,11 +30,10 @@ from mappable.evaluation.bootstrap import block_bootstrap
 from mappable.evaluation.metrics import precision_recall
 from mappable.evaluation.protocols.localization.rules import SEQUENCE, sureness
 from mappable.features.descriptors import Described, read_descriptors
-from mappable.maps.build import build_map_of
-from mappable.maps.locate import Locator
-from mappable.maps.location import Location
+from mappable.localization.build import build_map_of
+from mappable.localization.locate import Locator, locate_sequence
+from mappable.localization.location import Location
 from mappable.maps.map import Map
-from mappable.maps.sequence import locate_sequence
 
 STRIDES = (1, 2, 4, 8, 16)  # every n-th image of a drive
 CUT, STRETCHES = 0.15, 2  # share of a drive per stretch that is cut out, and number of stretches

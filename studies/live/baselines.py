@@ -3,13 +3,12 @@
 from typing import Any
 
 import numpy as np
+from mappable.maps.deviations import erring_axes
 from scipy.stats import chi2
 
 from mappable.arrays import Bools, Floats, Floats32, evenly
 from mappable.features.descriptors import Described
-from mappable.maps.deviations import erring_axes
-from mappable.maps.locate import Locator
-from mappable.maps.sequence import locate_sequence
+from mappable.localization.locate import Locator, locate_sequence
 from mappable.maps.store import squared_between
 
 ELLIPSE = 0.95  # probability that an ellipse should hold the true position

@@ -19,10 +19,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mappable.arrays import Floats, Floats32
-from mappable.maps.calibrate import calibrate
-from mappable.maps.localizer import Localizer, Odometry
+from mappable.localization.fitting import calibrate
+from mappable.localization.localizer import Localizer, Odometry
+from mappable.localization.opened import OpenMap
 from mappable.maps.map import Map
-from mappable.maps.opened import OpenMap
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -58,10 +58,11 @@ def localizer_of(landmarks: int, numbers: int) -> Localizer:
     places = Places(path=paths, x=at[:, 0], y=at[:, 1], frames=Frame("road"), dimensions=2)
     bare = Map.build(places, describe(at, numbers, 1), "made-up")
     known = road(np.linspace(0, min(SPACING * landmarks, 1000.0), 300), 0.5)
-    away = describe(known + np.array([0.0, 1e5]), numbers, 3)
-    return Localizer(
-        OpenMap(bare.with_calibration(calibrate(bare, describe(known, numbers, 2), known, elsewhere=away)))
+    table = Places(
+        path=[f"known/{row}.jpg" for row in range(len(known))], x=known[:, 0], y=known[:, 1], frames=Frame("road")
     )
+    fitted = calibrate(bare, (table, describe(known, numbers, 2)))
+    return Localizer(OpenMap(bare.with_calibration(fitted)))
 
 
 def drive(localizer: Localizer, numbers: int, updates: int, odometry: bool) -> dict[str, float]:

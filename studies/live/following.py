@@ -37,10 +37,10 @@ from baselines import Found, filtered, judge, matched, single, whole
 from mappable.arrays import Bools, Ints, evenly
 from mappable.evaluation.sets import find_set
 from mappable.features.descriptors import Described
-from mappable.maps.build import build_map_of
+from mappable.localization.build import build_map_of
+from mappable.localization.localizer import Localizer, Odometry
+from mappable.localization.opened import OpenMap
 from mappable.maps.landmarks import greedy_landmarks
-from mappable.maps.localizer import Localizer, Odometry
-from mappable.maps.opened import OpenMap
 from mappable.places.files import load_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places

@@ -16,8 +16,8 @@ import numpy as np
 from PIL import Image
 
 from mappable.arrays import Floats, Ints
-from mappable.maps.localizer import Estimate, Localizer
-from mappable.maps.opened import open_map
+from mappable.localization.localizer import Estimate, Localizer
+from mappable.localization.opened import open_map
 from mappable.places.files import load_places
 from mappable.places.table import Places
 from mappable.plotting import BLACK, BLUE, GREEN, PINK, new_figure

@@ -22,8 +22,8 @@ from PIL import Image
 from mappable.arrays import Floats
 from mappable.evaluation.style import FAINT
 from mappable.features.encoder import Encoder
-from mappable.maps.locate import Locator
-from mappable.maps.location import Location
+from mappable.localization.locate import Locator
+from mappable.localization.location import Location
 from mappable.maps.map import Map
 from mappable.places.cache import find_pack
 from mappable.places.files import load_places

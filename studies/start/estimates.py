@@ -25,7 +25,7 @@ from scipy.special import expit, logit
 
 from mappable.arrays import Ints
 from mappable.features.descriptors import Described, read_descriptors
-from mappable.maps.estimate import LINEAR, PRIOR_DEVIATION, Visit, locate_visit, predict, values_of
+from mappable.localization.estimate import LINEAR, PRIOR_DEVIATION, Visit, locate_visit, predict, values_of
 
 STRETCHES = {"whole": (0.0, 1.0), "first half": (0.0, 0.5), "second half": (0.5, 1.0), "middle": (0.3, 0.7)}
 FEWEST = 30  # images of a visit within the stretch

@@ -28,9 +28,9 @@ import numpy as np
 from mappable.arrays import Bools
 from mappable.features.descriptors import Described
 from mappable.learning.choosing import OFF_THE_SHELF
-from mappable.maps.build import build_map_of, usual_landmarks
+from mappable.localization.build import build_map_of, usual_landmarks
+from mappable.localization.estimate import judge, seen_before
 from mappable.maps.encoders import open_encoder
-from mappable.maps.estimate import judge, seen_before
 from mappable.maps.map import Map
 from mappable.places.files import load_places
 from mappable.places.table import Places

@@ -117,8 +117,8 @@ def _hloc(base: Path, work: Path) -> str:
 
 def _map(base: Path, work: Path) -> str:
     """What `map show` says, and what `locate` says of some images."""
+    from mappable.localization.locate import Locator
     from mappable.maps.encoders import encoder_of
-    from mappable.maps.locate import Locator
     from mappable.maps.map import Map
     from mappable.places.files import load_places
 

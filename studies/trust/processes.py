@@ -24,8 +24,8 @@ LONGEST = 120.0  # seconds of a command; all take under 10
 PRELOADED = (
     *("mappable.cli.app", "mappable.learning.trainer", "mappable.evaluation.reproduce", "mappable.evaluation.report"),
     *(
-        "mappable.maps.build",
-        "mappable.maps.densification",
+        "mappable.localization.build",
+        "mappable.localization.densification",
         "mappable.features.onnx_export",
         "mappable_worlds.simulation",
     ),

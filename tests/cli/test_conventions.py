@@ -57,6 +57,7 @@ MISTAKES = {
     "map build": "map build no out --encoder no",
     "map show": "map show no",
     "map add": "map add no no",
+    "map calibrate": "map calibrate no no",
     "map remove": "map remove no a",
     "map merge": "map merge no no",
     "map upload": "map upload no landmarks.db",
@@ -75,7 +76,7 @@ MISTAKES = {
 }
 # CONTINUING commands continue stopped work; CHANGING ones change a map or a table in one step (docs/commands.md).
 CONTINUING = {"start", "convert", "simulate", "train", "reproduce", "demo"}
-CHANGING = {"places split", "map add", "map remove", "map merge", "densify"}
+CHANGING = {"places split", "map add", "map calibrate", "map remove", "map merge", "densify"}
 # These print no result: a server, a demonstration and a file.
 WITHOUT_JSON = {"serve", "demo", "map export"}
 

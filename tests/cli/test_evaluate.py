@@ -21,8 +21,8 @@ from mappable.evaluation.result import Accuracy
 from mappable.evaluation.result import Result as Found
 from mappable.evaluation.scoring import Scoring, retrieval
 from mappable.evaluation.tables import Column, table
+from mappable.localization.locate import Locator
 from mappable.maps.encoders import encoder_of
-from mappable.maps.locate import Locator
 from mappable.maps.map import Map
 from mappable.places.files import load_places, save_places
 from mappable.places.frames import Frame
@@ -46,13 +46,13 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     encoder = encoder_of(opened)
     found = Locator(opened).locate(encoder.embed(queries), encoder=encoder.fingerprint)
     row = {name: number for number, name in enumerate(opened.places.place_id)}
-    nearest = opened.places.positions[[row[one.landmark] for one in found]]
+    nearest = opened.places.positions[[row[one.candidates[0].landmark] for one in found]]
     errors = np.linalg.norm(queries.positions - nearest, axis=1)
     accuracy, told = result.get(Accuracy), result.get(Localization)
     assert accuracy is not None
     np.testing.assert_allclose(accuracy.errors, errors)
     assert told is not None
-    assert told.calibrated_on == "calibration"
+    assert told.calibrated_on == "a drive"
     assert told.calibrated(told.confident) == pytest.approx(100 * np.mean([one.confident for one in found]))
     assert f"{np.mean(errors <= 5) * 100:.1f} %" in shown.output
     lines = [line.split() for line in shown.output.splitlines()]

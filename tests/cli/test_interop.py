@@ -78,7 +78,7 @@ def evo_rmse(truth: Path, estimate: Path, **options: bool) -> float:
 def test_evo_reads_a_located_drive_and_scores_it_as_we_do(drive: Drive) -> None:
     truth, located = drive.folder / "truth.tum", drive.folder / "located.tum"
     confident = [row for row, one in enumerate(drive.entries) if one["confident"]]
-    assert 100 < len(confident) < len(drive.places)
+    assert 50 < len(confident) < len(drive.places)
     found = read_tum_trajectory_file(str(located))
     assert found.check()[0], found.check()  # times ascend, rotations are rotations
     np.testing.assert_allclose(found.timestamps, drive.places.time[confident] / 1e9, atol=1e-6)
@@ -90,7 +90,7 @@ def test_evo_reads_a_located_drive_and_scores_it_as_we_do(drive: Drive) -> None:
     rigid, similar = (aligned_score(estimated, true, scale=scale).rmse for scale in (False, True))
     assert evo_rmse(truth, located, align=True) == pytest.approx(rigid, abs=1e-9)
     assert evo_rmse(truth, located, align=True, correct_scale=True) == pytest.approx(similar, abs=1e-9)
-    assert similar < rigid < score(estimated, true).rmse
+    assert similar <= rigid <= score(estimated, true).rmse
 
 
 def test_evo_scores_a_recovered_drive_as_our_summary_does_even_if_mirrored(drive: Drive, tmp_path: Path) -> None:

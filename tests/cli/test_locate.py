@@ -242,25 +242,6 @@ def test_reasons_are_short_in_the_table_and_sentences_below_it(capsys: pytest.Ca
     assert lines[4:] == ["looks unlike every landmark: 5.jpg: very"]
 
 
-@pytest.mark.medium
-def test_a_map_without_calibration_names_the_nearest_landmark(
-    mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
-) -> None:
-    save_places(load_places(wall).where(split="train")[:12], tmp_path / "train.parquet")
-    assert (
-        mappable("map", "build", tmp_path / "train.parquet", tmp_path / "map", "--encoder", wall_encoder).exit_code == 0
-    )
-    located = ["locate", tmp_path / "map", wall / "fog"]
-    entry = json.loads(mappable(*located, "--json").stdout)[0]
-    assert entry["distance"] is None
-    assert entry["reason"] == "the map has no calibration"
-    shown = mappable(*located, "--out", tmp_path / "all.tum")
-    assert "the map has no calibration" in shown.stdout
-    assert "119 of 119 positions" in shown.stderr
-    refused(mappable(*located, "--sequence"), "no calibration")
-    refused(mappable("densify", tmp_path / "map", wall / "fog"), "no calibration")
-
-
 # Denser maps
 
 

@@ -29,8 +29,8 @@ def test_a_map_is_built_and_shown(mappable: Run, wall: Path, wall_encoder: Path,
         "50 landmarks, spacing ",
         "frame wall: 2",
         f"encoder {fingerprint}, kept with the map; 192 numbers per descriptor, float32",
-        "calibrated on 160 images: feature distances measure up to ",
-        "% of the images, with 90 % intervals about ",
+        "calibrated on a drive, 160 images",
+        "feature distances measure up to ",
         f"written to {out}",
     ):
         assert text in result.stdout
@@ -40,7 +40,7 @@ def test_a_map_is_built_and_shown(mappable: Run, wall: Path, wall_encoder: Path,
     opened = Map.open(out)
     assert set(opened.places.split) == {"train"}
     assert opened.calibration is not None
-    assert opened.calibration.source == "calibration"
+    assert opened.calibration.calibrated_on == "a drive"
     assert opened.encoder_file is not None
     assert mappable("map", "show", out).stdout == result.stdout.removesuffix(f"written to {out}\n")
     shown = json.loads(mappable("map", "show", out, "--json").stdout)
@@ -71,32 +71,21 @@ def test_packed_pixels_will_do(mappable: Run, wall: Path, wall_encoder: Path, tm
     shutil.rmtree(copy / "sun")
     built = mappable("map", "build", copy, tmp_path / "map", "--encoder", wall_encoder, "--elsewhere", copy)
     assert built.exit_code == 0, built.output
-    assert "calibrated on 160 images and 359 from elsewhere" in built.stdout
+    assert "calibrated on a drive, 160 images and 359 from elsewhere" in built.stdout
 
 
 @pytest.mark.medium
-def test_without_a_calibration_split_training_images_take_its_place(
+def test_without_a_calibration_split_the_map_s_own_visit_calibrates_until_a_drive_does(
     mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
 ) -> None:
     places = load_places(wall)
-    both = places[places.split != "test"].replace(split="", sequence="one visit")
-    save_places(both, tmp_path / "both.parquet")
-    build = ["map", "build", tmp_path / "both.parquet", tmp_path / "map", "--encoder", wall_encoder, "--overwrite"]
-    built = mappable(*build, "--landmarks", 60)
-    assert "calibrated on 180 images" in built.stdout
-    taken, warning = built.stderr.splitlines()
-    assert taken.endswith("240 references")
-    assert warning == "warning: calibrated on training images, coverage not guaranteed"
-    assert "calibrated on 40 images" in mappable(*build, "--landmarks", 200).stdout
-    assert "calibrated on 240 images" in mappable(*build, "--all").stdout  # each without itself and its neighbors
-    save_places(both[:80], tmp_path / "both.parquet")
-    assert "calibrated on 40 images" in mappable(*build).stdout  # half of them are landmarks
-    save_places(both[:12], tmp_path / "both.parquet")
-    few = mappable(*build)
-    assert few.exit_code == 0
-    assert few.stderr.splitlines()[1].startswith("warning: not calibrated: 12 images are too few")
-    assert Map.open(tmp_path / "map").calibration is None
-    assert mappable("map", "show", tmp_path / "map").stderr.splitlines() == few.stderr.splitlines()[1:]
+    save_places(places.where(split="train").replace(split="", sequence="one visit"), tmp_path / "own.parquet")
+    built = mappable("map", "build", tmp_path / "own.parquet", tmp_path / "map", "--encoder", wall_encoder)
+    assert "calibrated on own visit" in built.stdout
+    assert "intervals on another visit are stated, not measured" in built.stderr
+    calibrated = mappable("map", "calibrate", tmp_path / "map", wall, "--split", "calibration")
+    assert "calibrated on a drive, 160 images" in calibrated.stdout
+    assert Map.open(tmp_path / "map").calibration.calibrated_on == "a drive"
 
 
 @pytest.mark.medium
@@ -131,7 +120,7 @@ def test_a_wing_is_added_without_training(mappable: Run, wall: Path, copied_map:
     grown = Map.open(copied_map)
     assert 68 <= len(grown) <= 72
     assert grown.calibration is not None
-    assert "calibrated with 60 landmarks; build the map again" in added.stderr
+    assert "calibrated with 60 landmarks; renew it: mappable map calibrate" in added.stderr
     before = len(grown)
     refused(mappable("map", "add", copied_map, wall, "--split", "test", "--condition", "fog"), "already")
     refused(mappable("map", "add", copied_map, wall, "--sequence", "hail"), "no place has sequence 'hail'")

@@ -14,8 +14,8 @@ from typer.testing import Result
 
 from mappable.evaluation.evaluate import evaluate_map
 from mappable.evaluation.protocols.curves import Curves
+from mappable.localization.opened import open_map
 from mappable.maps.map import Map
-from mappable.maps.opened import open_map
 from mappable.places import load_places, pack_images, save_places
 from mappable.places.decoding import RawDecoding
 

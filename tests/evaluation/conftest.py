@@ -93,6 +93,7 @@ def _localized(result: Result) -> Localization:
         nearest=known.retrieved,
         feature=truly,
         top1=truly,
+        to_landmark=truly,
         refined=truly,
         sequence=unknown,
         sequence_distance=unknown,
@@ -112,7 +113,6 @@ def _localized(result: Result) -> Localization:
         rules={},
         calibrated_on="calibration",
         coverage=0.9,
-        unconditional_width=None,
         note="",
     )
 

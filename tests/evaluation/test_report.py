@@ -129,6 +129,7 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
             nearest=np.full(len(rows), landmarks[0]),
             feature=errors,
             top1=errors,
+            to_landmark=errors,
             refined=0.8 * errors,
             sequence=0.5 * errors,
             sequence_distance=errors,
@@ -148,7 +149,6 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
             rules={"ours, single images": -errors, "ours, sequence": -errors, "feature distance": -errors},
             calibrated_on="calibration",
             coverage=0.9,
-            unconditional_width=2 * off,
             note="",
         ),
         "map-recovery": MapRecovery(
@@ -468,7 +468,7 @@ def test_a_map_without_calibration_has_a_note(setup: Setup, tmp_path: Path) -> N
     before = known.get(Localization)
     assert before is not None
     nobody, unknown = np.zeros(len(before.queries), dtype=bool), np.full(len(before.queries), np.nan)
-    lacking = {"refined": unknown, "sequence": unknown, "confident": nobody, "unconditional_width": None}
+    lacking = {"refined": unknown, "sequence": unknown, "confident": nobody}
     bare = {"localization": replace(before, **lacking, calibrated_on="", note="Too few images.")}
     written = write_report([replace(known, scored=bare)], setup, {}, tmp_path, command="")
     found = section(data_of(written), "localization")

@@ -17,8 +17,8 @@ from mappable.features.onnx_export import export_onnx
 from mappable.features.vision_models import VisionModel
 from mappable.learning.settings import load_settings
 from mappable.learning.trainer import train
-from mappable.maps.build import build_map
-from mappable.maps.locate import Locator
+from mappable.localization.build import build_map
+from mappable.localization.locate import Locator
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 

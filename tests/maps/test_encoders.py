@@ -13,7 +13,7 @@ from mappable.features.about import About
 from mappable.features.embedding import Precision
 from mappable.features.encoder import Encoder
 from mappable.features.opening import OPENERS
-from mappable.maps.build import build_map
+from mappable.localization.build import build_map
 from mappable.maps.encoders import encoder_of, open_encoder
 from mappable.maps.map import Map
 from mappable.places.frames import Frame

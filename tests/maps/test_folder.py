@@ -37,6 +37,7 @@ class Calibration:
     """Stands for the real one, of which the folder knows no more than this."""
 
     offset: float
+    calibrated_on: str = "a drive"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

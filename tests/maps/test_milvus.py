@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from mappable.cli.app import app
 from mappable.errors import BadInputError, MappableError
+from mappable.localization.locate import Locator
 from mappable.maps import milvus
 from mappable.maps.exact import Exact
-from mappable.maps.locate import Locator
 from mappable.maps.map import Map
 from mappable.maps.milvus import Milvus, checked_uri
 from milvus_server import Server

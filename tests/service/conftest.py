@@ -17,7 +17,8 @@ import pytest
 from PIL import Image
 
 from mappable.features import Encoder
-from mappable.maps import Map, build_map
+from mappable.localization import build_map
+from mappable.maps import Map
 from mappable.maps.encoders import encoder_of
 from mappable.places import Frame, Places
 from mappable.service.app import create_app

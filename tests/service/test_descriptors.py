@@ -15,8 +15,9 @@ from mappable.arrays import Floats32
 from mappable.features.descriptors import Described
 from mappable.features.encoder import Encoder
 from mappable.features.opening import open_file
-from mappable.maps import Map, build_map
-from mappable.maps.build import build_map_of
+from mappable.localization import build_map
+from mappable.localization.build import build_map_of
+from mappable.maps import Map
 from mappable.maps.encoders import encoder_of
 from mappable.places import Places
 from mappable.service.bodies import BRACKET_MEMORY, JSON_MEMORY

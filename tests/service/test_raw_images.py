@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from mappable.features import Encoder
-from mappable.maps import build_map
+from mappable.localization import build_map
 from mappable.places import Places
 from mappable.places.decoding import RawDecoding
 

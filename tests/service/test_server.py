@@ -19,9 +19,10 @@ import pytest
 
 from mappable.features import Encoder
 from mappable.features.fast_encoder import FastEncoder
-from mappable.maps import Map, build_map
+from mappable.localization import build_map
+from mappable.localization.locate import Locator
+from mappable.maps import Map
 from mappable.maps.errors import DamagedMapError
-from mappable.maps.locate import Locator
 from mappable.places import Places
 from mappable.service.limits import Settings
 

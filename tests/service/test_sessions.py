@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mappable.maps import Localizer, Odometry, open_map
+from mappable.localization import Localizer, Odometry, open_map
 from mappable.places import Places
 from mappable.service.limits import Settings
 

@@ -11,7 +11,8 @@ import pytest
 
 from browser import Browser
 from mappable.features import Encoder
-from mappable.maps import Map, build_map
+from mappable.localization import build_map
+from mappable.maps import Map
 from mappable.places import Frame, Places
 from mappable.service import page
 
@@ -169,7 +170,7 @@ def test_the_page_says_what_to_do_if_it_has_nothing_to_show(
     assert "Build it again with --encoder" in browser.text("#drop-state")
     browser.run("document.querySelector('#tab-calibration').focus()")
     browser.key("End")
-    assert "build it again with images" in browser.text("#calibration-lead")
+    assert "its images calibrate it" in browser.text("#calibration-lead")
     browser.key("Home")
     assert browser.until("document.querySelector('[role=tab][aria-selected=true]').id") == "tab-map"
     browser.run("document.querySelector('#tab-live').click()")

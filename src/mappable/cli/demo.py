@@ -126,7 +126,7 @@ def _build_map(study: "Study", model: "PlannedModel", folder: Path) -> "Map":
     from mappable.evaluation.scoring import landmarks_of
     from mappable.features.descriptors import Described
     from mappable.features.files import ENCODER
-    from mappable.maps.build import build_map_of
+    from mappable.localization.build import build_map_of
 
     encoder, made = study.describe(model)
     rows = np.concatenate([landmarks_of(study.setup), study.setup.calibration])
@@ -138,7 +138,7 @@ def _build_map(study: "Study", model: "PlannedModel", folder: Path) -> "Map":
 
 def _locate_some(study: "Study", model: "PlannedModel", opened: "Map") -> None:
     from mappable.cli.locate import print_locations
-    from mappable.maps.locate import Locator
+    from mappable.localization.locate import Locator
 
     queries = study.setup.queries
     some = queries[evenly(len(queries), LOCATED_IMAGES, nearest=True)]

@@ -45,8 +45,8 @@ def densify(
     The map marks their positions as estimated. Landmarks with measured positions do not change. If the command is
     killed, the map stays as it was.
     """
+    from mappable.localization.queries import densify_images
     from mappable.maps.map import Map
-    from mappable.maps.queries import densify_images
     from mappable.readers.unposed import find_images
 
     opened = Map.verify(folder)

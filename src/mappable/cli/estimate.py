@@ -12,7 +12,7 @@ from mappable.errors import BadInputError
 if TYPE_CHECKING:
     from mappable.arrays import Ints
     from mappable.features.descriptors import Described
-    from mappable.maps.estimate import Estimate
+    from mappable.localization.estimate import Estimate
     from mappable.places.table import Places
 
 
@@ -60,7 +60,7 @@ def estimate(
 
 def estimate_of(described: "Described", within: float | None, model: Path | None) -> "Estimate":
     """The estimate for all visits, or for the rows that the encoder in the folder `model` held out of training."""
-    from mappable.maps.estimate import estimate as estimate_visits
+    from mappable.localization.estimate import estimate as estimate_visits
     from mappable.places.survey import survey
 
     places = described.places
@@ -99,7 +99,7 @@ def print_estimate(found: "Estimate") -> None:
     import numpy as np
 
     from mappable.cli.output import print_table
-    from mappable.maps.estimate import PROBABILITY
+    from mappable.localization.estimate import PROBABILITY
 
     unit = found.unit
     headings = ["images", f"found within {found.radius:g} {unit}, %", "found in a drive, %", f"median error, {unit}"]
@@ -115,7 +115,7 @@ def print_estimate(found: "Estimate") -> None:
         for one in found.visits
     ]
     print_table(("left-out visit", *headings), rows, numbers=headings)
-    if found.source != "train" and all(one.source == "train" for one in found.visits):
+    if found.source != "own visit" and all(one.source == "own visit" for one in found.visits):
         typer.echo(
             "the map of all visits is calibrated on another visit: it is confident of more images than these maps"
         )

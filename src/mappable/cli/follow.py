@@ -22,8 +22,8 @@ from mappable.cli.common import (
 from mappable.errors import BadInputError, MappableError
 
 if TYPE_CHECKING:
-    from mappable.maps.feeds import FeedImage
-    from mappable.maps.localizer import Estimate
+    from mappable.localization.feeds import FeedImage
+    from mappable.localization.localizer import Estimate
 
 SAVE_SECONDS = 1.0  # longest time between two writes of the state
 ROUNDING = 1e-6  # seconds; times are floating-point numbers
@@ -61,10 +61,6 @@ def follow(
         typer.Option(help="File that keeps what is remembered; if it exists, go on from there.", metavar="FILE"),
     ] = None,
     every_pose: Annotated[bool, typer.Option("--all", help="Also print poses that are not trusted.")] = False,
-    verify: Annotated[
-        bool,
-        typer.Option("--verify", help="Check the likeliest places of each image by local features; slower, surer."),
-    ] = False,
     out: Outputs = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
@@ -80,16 +76,16 @@ def follow(
     from mappable.exchange.poses import Poses, poses_of_estimates
     from mappable.exchange.writers import check_outputs, files_of, write_poses
     from mappable.interruption import held_back
-    from mappable.maps.feeds import feed
-    from mappable.maps.localizer import Localizer
-    from mappable.maps.odometry import read_odometry
-    from mappable.maps.opened import open_map
+    from mappable.localization.feeds import feed
+    from mappable.localization.localizer import Localizer
+    from mappable.localization.odometry import read_odometry
+    from mappable.localization.opened import open_map
 
     outputs = out or []
     check_new(overwrite, *files_of(outputs))
     opened = open_map(folder, encoder=encoder, device=device, backend=backend)
     check_outputs(outputs, Poses(opened.map.frame, [], opened.map))
-    localizer = Localizer(opened, verify=verify)
+    localizer = Localizer(opened)
     track = None if odometry is None else read_odometry(odometry)
     if state is not None and state.exists():
         localizer.load(state)
@@ -112,7 +108,7 @@ def follow(
             if track is not None and last is not None and one.time > last:
                 motion = track.between(last, one.time)
             try:
-                found = localizer.update(one.image, one.time, motion, descriptor=opened.describe(one.image))
+                found = localizer.update(one.image, one.time, motion)
             except MappableError as error:
                 failures.append(str(error))
                 continue

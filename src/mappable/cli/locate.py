@@ -30,7 +30,7 @@ from mappable.cli.output import print_table
 
 if TYPE_CHECKING:
     from mappable.arrays import Floats
-    from mappable.maps.location import Location, Outcome
+    from mappable.localization.location import Location, Outcome
     from mappable.maps.map import Map
     from mappable.places.table import Places
 
@@ -69,9 +69,9 @@ def locate(
     """
     from mappable.exchange.poses import Poses, known_positions, poses_of_locations
     from mappable.exchange.writers import check_outputs, files_of, write_poses
-    from mappable.maps.location import NotLocated
+    from mappable.localization.location import NotLocated
+    from mappable.localization.opened import OpenMap
     from mappable.maps.map import Map
-    from mappable.maps.opened import OpenMap
     from mappable.readers.unposed import find_images
 
     landmarks = Map.open(folder)
@@ -105,9 +105,6 @@ def locate(
         print_json([asdict(one) for one in found])
     else:
         print_locations(landmarks, found)
-    if sequence:
-        _note_images_located_alone(found)
-    _note_unusual_images(landmarks, found)
     report_failures([one.error for one in found if isinstance(one, NotLocated)])
 
 
@@ -122,31 +119,9 @@ def _described_images(file: Path) -> "Places":
     return read_descriptors(file).places
 
 
-def _note_images_located_alone(found: "Sequence[Outcome]") -> None:
-    """Print how many images of drives were located one by one."""
-    from mappable.maps.location import Location
-
-    alone = sum(isinstance(one, Location) and not one.together for one in found)
-    if alone:
-        why = "their drives are too short, or the steps between images too long, to use the sequence"
-        typer.echo(f"note: {alone:,} of {len(found):,} images were located one by one: {why}", err=True)
-
-
-def _note_unusual_images(opened: "Map", found: "Sequence[Outcome]") -> None:
-    """Print a note if the images look different from those that calibrated the map."""
-    import numpy as np
-
-    from mappable.maps.location import Location
-
-    nearest = [one.candidates[0].feature_distance for one in found if isinstance(one, Location) and one.candidates]
-    doubt = "" if opened.calibration is None else opened.calibration.doubt(np.array(nearest))
-    if doubt:
-        typer.echo(f"note: {doubt}", err=True)
-
-
 def print_locations(opened: "Map", found: "Sequence[Outcome]", true: "Floats | None" = None) -> None:
     """Print one line per image; if the true positions (n, k) are given, also the error of each."""
-    from mappable.maps.location import AXES, Location
+    from mappable.localization.location import AXES, Location
 
     axes = [*AXES[: opened.dimensions], *(("latitude", "longitude") if opened.frame.crs else ())]
     located = [one for one in found if isinstance(one, Location)]

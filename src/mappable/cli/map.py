@@ -70,7 +70,7 @@ def add(
     The calibration does not change: it is still that of the earlier landmarks. If the command is killed, the map stays
     as it was.
     """
-    from mappable.maps.build import choose
+    from mappable.localization.build import choose
     from mappable.maps.map import Map
 
     if landmarks is not None and spacing is not None:
@@ -97,6 +97,44 @@ def add(
     grown = opened.add(places, loaded.embed(packed_or_files(table, places, loaded)), loaded.fingerprint)
     print_map(grown.save(folder), as_json)
     warn_if_paths_changed(opened, grown)
+
+
+@app.command()
+def calibrate(
+    folder: MapFolder,
+    table: Table,
+    split: OnlySplit = None,
+    coverage: Annotated[
+        float, typer.Option(help="Share of intervals that contain the true distance, from 0 to 1.")
+    ] = 0.9,
+    descriptors: DescriptorsFile = None,
+    fingerprint: Fingerprint = None,
+    encoder: EncoderFile = None,
+    trust_code: TrustCode = False,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Calibrate a map on another drive at known positions: intervals and `confident` then fit such drives.
+
+    The landmarks do not change.
+    """
+    from mappable.localization.fitting import calibrate as fit
+    from mappable.maps.map import Map
+
+    opened = Map.verify(folder)
+    places = load_some_places(table).replace(notes=()).decoded_as(opened.places.decoding)
+    loaded = encoder_or_descriptors(
+        opened,
+        places,
+        encoder=encoder,
+        descriptors=descriptors,
+        fingerprint=fingerprint,
+        device=device,
+        trust_code=trust_code,
+    )
+    drive = places if split is None else places.where(split=split)
+    described = loaded.embed(packed_or_files(table, drive, loaded))
+    print_map(opened.with_calibration(fit(opened, (drive, described), coverage=coverage)).save(folder), as_json)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`mappable map build PLACES OUT`: choose landmarks, describe them, and calibrate feature distances in metres."""
+"""`mappable map build PLACES OUT`: choose landmarks, describe them, and calibrate the place model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -92,20 +92,17 @@ def build(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a map: choose landmarks, and calibrate on the remaining images what feature distances mean in metres.
+    """Build a map: choose landmarks, describe them, and calibrate how far to trust them.
 
     Landmarks come from the split `train`; without splits, from the role `reference`, or from all images but queries.
-    The split `calibration` calibrates the map. Without that split, references that are not landmarks calibrate it. If
-    the encoder did not train on one visit, that visit calibrates, with the landmarks of the others. By default, at most
-    half of the references then become landmarks.
+    The split `calibration` is a drive that calibrates the map. Without that split, its own visits calibrate it.
 
     The map contains a copy of the encoder: `mappable locate` needs only the folder of the map. Of a torch.hub model,
     the map contains only the name and the commit.
     """
     from mappable.features.descriptors import read_descriptors
     from mappable.features.foreign.encoder import ForeignEncoder
-    from mappable.learning.choosing import held_out
-    from mappable.maps.build import Options, build_map, build_map_of
+    from mappable.localization.build import Options, build_map, build_map_of
     from mappable.maps.encoders import find_encoder, open_encoder
     from mappable.maps.folder import MAP, check_folder
 
@@ -136,7 +133,6 @@ def build(
         if elsewhere is not None:
             absent_images = packed_or_files(elsewhere, load_some_places(elsewhere), loaded, places.decoding)
         _print_used_images(places)
-        options["unseen"] = held_out(Path(encoder_file).parent)
         built = build_map(loaded, places, packed_images(table, places, loaded), elsewhere=absent_images, **options)
     print_map((built.with_index(seed) if _wants_index(built, approximate) else built).save(out, kept), as_json)
     typer.echo(f"written to {out}", err=as_json)
@@ -147,8 +143,7 @@ def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool 
 
     A map that was built of the same images with the same encoder is kept. Return True if a map was built.
     """
-    from mappable.learning.choosing import held_out
-    from mappable.maps.build import build_map_of, usual_landmarks
+    from mappable.localization.build import build_map_of, usual_landmarks
     from mappable.maps.encoders import find_encoder
     from mappable.maps.folder import MAP
     from mappable.maps.map import Map
@@ -159,7 +154,7 @@ def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool 
             print_map(kept)
             return False
     count = usual_landmarks(described.about, described.places)
-    built = build_map_of(described, landmarks=count, unseen=held_out(model))
+    built = build_map_of(described, landmarks=count)
     print_map(built.save(out, find_encoder(str(model))))
     return True
 

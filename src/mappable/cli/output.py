@@ -328,13 +328,8 @@ def print_map(shown: "Map", as_json: bool = False) -> None:
     if one.calibration is not None:
         known = one.calibration
         away = f" and {known.elsewhere:,} from elsewhere" if known.elsewhere else ""
-        reach = f"feature distances measure up to {known.reach:.1f} {one.unit}"
-        typer.echo(f"calibrated on {known.images:,} images{away}: {reach}")
-        width = f"{100 * known.coverage:g} % intervals about {known.width:.1f} {one.unit} wide"
-        if known.source != "train":  # such images say nothing about images of another visit
-            typer.echo(f"confident for {100 * known.confident:.1f} % of the images, with {width}")
-        if not known.elsewhere:
-            problem = "the map was calibrated without images from elsewhere, and may accept some"
-            typer.echo(f"{problem}: build it with --elsewhere")
+        typer.echo(f"calibrated on {known.calibrated_on}, {known.images:,} images{away}")
+        typer.echo(f"a place has a radius of {known.radius:.1f} {one.unit}, confident from probability {known.sure:g}")
+        typer.echo(f"feature distances measure up to {known.reach:.1f} {one.unit}")
     for note in one.notes:
         typer.echo(f"warning: {note}", err=True)

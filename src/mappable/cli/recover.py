@@ -219,8 +219,8 @@ def _recover(
 
 def _from_images(path: Path, folder: Path, load: "Callable[[Map, Places], ImageEncoder]", ordered: bool) -> "Measured":
     from mappable.exchange.poses import seconds_of
+    from mappable.localization.queries import ranges_of_images
     from mappable.maps.map import Map
-    from mappable.maps.queries import ranges_of_images
     from mappable.readers.unposed import find_images
     from mappable.recovery.task import Measured
 

@@ -17,7 +17,7 @@ from mappable.errors import BadInputError
 from mappable.files import write_atomically
 
 if TYPE_CHECKING:
-    from mappable.maps.estimate import Estimate
+    from mappable.localization.estimate import Estimate
     from mappable.places.table import Places
 
 PLACES, MODEL, DESCRIPTORS, MAP, ESTIMATE = "places", "model", "descriptors", "map", "estimate.json"
@@ -96,7 +96,7 @@ def _make(
     from mappable.cli.train import plan_of, run_plan, stoppable
     from mappable.learning.auto import choose_size
     from mappable.learning.folder import OtherRunError
-    from mappable.maps.advice import advise
+    from mappable.localization.advice import advise
     from mappable.places.files import TABLE, load_places
     from mappable.places.survey import survey
     from mappable.readers.conversion import convert
@@ -185,7 +185,7 @@ def _identity(places: "Places") -> str:
 
 def _read_estimate(file: Path) -> "Estimate | None":
     """The estimate of an earlier run; None if there is none, or if it cannot be read."""
-    from mappable.maps.estimate import Estimate
+    from mappable.localization.estimate import Estimate
 
     try:
         return Estimate.from_json(json.loads(file.read_text("utf-8")))

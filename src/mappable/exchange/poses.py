@@ -11,8 +11,8 @@ import numpy as np
 
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
-from mappable.maps.localizer import Estimate
-from mappable.maps.location import Location, Outcome
+from mappable.localization.localizer import Estimate
+from mappable.localization.location import Location, Outcome
 from mappable.maps.map import Map
 from mappable.places.files import load_places
 from mappable.places.frames import Frame

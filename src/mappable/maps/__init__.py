@@ -1,4 +1,4 @@
-"""Maps: landmarks with descriptors, search, calibration to metres, and localization."""
+"""Maps: landmarks with descriptors, search, and files."""
 
 from mappable.lazy_names import lazy_names
 

@@ -80,6 +80,14 @@ class Exact:
             rows[some], squared[some] = self._nearest(queries[some], count, among)
         return rows, squared
 
+    def products(self, queries: Floats32) -> Floats32:
+        """Products (n, m) of queries (n, dimensions) of any length with all descriptors."""
+        products = np.empty((len(queries), len(self)), dtype=np.float32)
+        rows = max(1, GATHERED // self.dimensions)
+        for start in range(0, len(self), rows):
+            products[:, start : start + rows] = queries @ in_single(self._vectors[start : start + rows]).T
+        return products
+
     def squared_distances(self, queries: Floats32, query: Ints, row: Ints) -> Floats32:
         """Squared distances (c,) of pairs of a `query` and a `row`, computed from differences."""
         squared = np.empty(len(row), dtype=np.float32)

@@ -335,7 +335,8 @@ def _milvus_of(one: Map) -> "Milvus | None":
 
 
 def _calibration(facts: dict[str, Any] | None) -> Any:
-    if facts is None:
+    """The calibration; None for one of an older version, so that the images of the map calibrate it again."""
+    if facts is None or "calibrated_on" not in facts:
         return None
     from mappable.maps.calibration import Calibration
 

@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
+from scipy.spatial import KDTree
 
-from mappable.arrays import Ints
+from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
 from mappable.places.sampling import farthest_points
@@ -32,15 +33,28 @@ def sequential_landmarks(places: Places, spacing: float) -> Ints:
     if not spacing > 0 or math.isinf(spacing):
         raise BadInputError(f"the spacing of landmarks must be a positive number, got {spacing}")
     chosen = []
-    for rows in places.sequences().values():
-        if (places.time[rows] != NO_TIME).all():
-            rows = rows[np.argsort(places.time[rows], kind="stable")]
+    for rows in visits_of(places):
         last: list[float] | None = None
         for row, position in zip(rows.tolist(), places.positions[rows].tolist(), strict=True):
             if last is None or math.dist(position, last) >= spacing:
                 chosen.append(row)
                 last = position
     return np.array(chosen, dtype=np.int64)
+
+
+def visits_of(places: Places) -> list[Ints]:
+    """Rows of each sequence in the order taken: by time, or by row if some times are missing."""
+    visits = []
+    for rows in places.sequences().values():
+        known = (places.time[rows] != NO_TIME).all()
+        visits.append(rows[np.argsort(places.time[rows], kind="stable")] if known else rows)
+    return visits
+
+
+def spacing_of(positions: Floats) -> float:
+    """Median distance from a landmark to the nearest one at another position; 0 if there is none."""
+    unique = np.unique(positions, axis=0)
+    return float(np.median(KDTree(unique).query(unique, 2)[0][:, 1])) if len(unique) > 1 else 0.0
 
 
 def frame_of(places: Places) -> Frame:

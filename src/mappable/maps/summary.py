@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from mappable.maps.between import spacing_of
-from mappable.maps.calibration import Calibration, whole_range
+from mappable.maps.calibration import Calibration
+from mappable.maps.landmarks import spacing_of
 from mappable.maps.map import Map
 
 
@@ -13,16 +11,15 @@ from mappable.maps.map import Map
 class CalibrationSummary:
     """The calibration of a map in short; distances are in the unit of the map."""
 
-    source: str
+    calibrated_on: str  # own visit, other visits, or a drive
     images: int
     elsewhere: int
     landmarks: int
     coverage: float
-    false_accepts: float
-    reach: float
-    valid: float  # largest feature distance in calibration
-    confident: float  # share of the calibration images that are confident
-    width: float  # mean width of the intervals of confident images
+    radius: float  # of a place
+    sure: float  # least probability of the place of a confident single image
+    width: float  # factor of the intervals of single images
+    reach: float  # largest distance of two images that their descriptors show; 0 if none
     note: str  # a warning for the user; "" if there is nothing to warn about
 
 
@@ -55,9 +52,7 @@ def summarize_map(landmarks: Map) -> MapSummary:
     if calibration is not None:
         notes += [calibration.note] if calibration.note else []
         if calibration.landmarks != len(landmarks):
-            notes.append(
-                f"calibrated with {calibration.landmarks:,} landmarks; build the map again to renew the calibration"
-            )
+            notes.append(f"calibrated with {calibration.landmarks:,} landmarks; renew it: mappable map calibrate")
     return MapSummary(
         landmarks=len(landmarks),
         estimated=int(landmarks.estimated.sum()),
@@ -73,25 +68,21 @@ def summarize_map(landmarks: Map) -> MapSummary:
         descriptor=landmarks.store.dimensions,
         storage=landmarks.storage,
         recall=dict(getattr(landmarks.store, "recall", {})),
-        calibration=None if calibration is None else _calibration(calibration, landmarks),
+        calibration=None if calibration is None else _calibration(calibration),
         notes=tuple(notes),
     )
 
 
-def _calibration(calibration: Calibration, landmarks: Map) -> CalibrationSummary:
-    spread = calibration.confident
-    _, low, high = spread.predict(np.array(spread.feature), calibration.coverage)
-    widths = np.minimum(high - low, whole_range(landmarks.places.positions, calibration.response.reach))
+def _calibration(calibration: Calibration) -> CalibrationSummary:
     return CalibrationSummary(
-        source=calibration.source,
+        calibrated_on=calibration.calibrated_on,
         images=calibration.images,
         elsewhere=calibration.elsewhere,
         landmarks=calibration.landmarks,
         coverage=calibration.coverage,
-        false_accepts=calibration.false_accepts,
-        reach=calibration.response.reach,
-        valid=calibration.retrieved.furthest,
-        confident=calibration.share_confident,
-        width=float(np.average(widths, weights=spread.counts)),
+        radius=calibration.radius,
+        sure=calibration.sure["single"],
+        width=calibration.width["single"],
+        reach=calibration.growth.reach if calibration.growth else 0.0,
         note=calibration.note,
     )

@@ -14,13 +14,13 @@ import numpy as np
 from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
 from mappable.features.image_encoder import ImageEncoder
+from mappable.localization.location import Location
+from mappable.localization.opened import OpenMap
+from mappable.localization.queries import Readable, locate_readable
+from mappable.localization.ranging import check_metric, ranges_between
 from mappable.maps.exact import Exact
 from mappable.maps.folder import MAP
-from mappable.maps.location import Location
 from mappable.maps.map import Map
-from mappable.maps.opened import OpenMap
-from mappable.maps.queries import Readable, locate_readable
-from mappable.maps.ranging import check_metric, ranges_between
 from mappable.recovery.hints import Anchors
 from mappable.service.batching import Batcher, BatchSize, measure
 from mappable.service.bodies import SentDescriptors, SentImage, decode

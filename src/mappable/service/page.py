@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from fastapi import APIRouter, Request, Response
 
-from mappable.maps.calibration import Calibration
+from mappable.maps.growth import Growth
 from mappable.maps.map import Map
 from mappable.service.bodies import IMAGES
 from mappable.service.limits import RefusedError
@@ -79,15 +79,20 @@ def add_page(app: APIRouter) -> None:
 def facts_of(landmarks: Map, *, encoder: bool) -> File:
     """What the viewer shows besides `/map`: the map's name, the curve of its calibration, whether it has an encoder."""
     known = landmarks.calibration
-    facts = {"name": landmarks.name, "encoder": encoder, "calibration": None if known is None else _curve(known)}
+    facts = {
+        "name": landmarks.name,
+        "encoder": encoder,
+        "calibration": None if known is None or known.growth is None else _curve(known.growth),
+    }
     return File(json.dumps(facts).encode(), JSON)
 
 
-def _curve(known: Calibration) -> dict[str, Any]:
-    """The distance to the nearest landmark by feature distance: median and interval. None for infinite ends."""
-    feature = np.linspace(0.0, known.retrieved.furthest, CURVE_POINTS)
-    ends = [np.where(np.isfinite(one), one.round(3), None).tolist() for one in known.predict(feature)]  # type: ignore[call-overload]
-    return {"feature": feature.tolist()} | dict(zip(("middle", "low", "high"), ends, strict=True))
+def _curve(known: Growth) -> dict[str, Any]:
+    """Metres between two images by feature distance: the median, and the interval of the map's coverage."""
+    feature = np.linspace(0.0, known.valid, CURVE_POINTS)
+    metres, deviation = known.predict(feature)
+    ends = {"middle": metres, "low": np.maximum(metres - 1.645 * deviation, 0.0), "high": metres + 1.645 * deviation}
+    return {"feature": feature.tolist()} | {name: values.round(3).tolist() for name, values in ends.items()}
 
 
 def _read(file: Path) -> File:

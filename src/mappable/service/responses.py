@@ -9,7 +9,7 @@ import numpy as np
 from fastapi import Response
 from pydantic import Field, TypeAdapter
 
-from mappable.maps.location import Outcome, documented
+from mappable.localization.location import Outcome, documented
 from mappable.maps.map import Map
 from mappable.maps.summary import MapSummary, summarize_map
 from mappable.recovery.report import Report

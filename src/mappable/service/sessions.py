@@ -14,8 +14,8 @@ import numpy as np
 
 from mappable.arrays import Floats32
 from mappable.errors import BadInputError
-from mappable.maps.localizer import Estimate, Localizer, Odometry
-from mappable.maps.opened import OpenMap
+from mappable.localization.localizer import Estimate, Localizer, Odometry
+from mappable.localization.opened import OpenMap
 from mappable.service.limits import RefusedError, Settings
 
 RECENT = 50  # estimates that a session keeps for its streams

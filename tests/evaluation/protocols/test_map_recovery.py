@@ -216,15 +216,6 @@ def test_the_requested_rows_suffice_and_the_result_repeats(scoring: Scoring, sco
 
 
 @pytest.mark.usefixtures("unfitted")
-def test_without_a_calibration_ours_is_left_out(scoring: Scoring) -> None:
-    bare = replace(scoring, setup=replace(scoring.setup, calibration=scoring.setup.calibration[:12]))
-    scored = map_recovery.score(bare)
-    assert not any(row.group == "ours" for row in scored.methods)
-    assert "anchored" not in scored.positions
-    assert any(note.startswith("The map is not calibrated") for note in scored.notes)
-
-
-@pytest.mark.usefixtures("unfitted")
 def test_features_without_information_leave_the_oracle_mask(scoring: Scoring) -> None:
     noise = np.random.default_rng(0).normal(size=scoring.descriptors.values.shape).astype(np.float32)
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)

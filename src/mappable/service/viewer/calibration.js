@@ -1,10 +1,10 @@
 // Whether stated distances are true: a plot, and a sentence that says how to read it.
 
-import { $, number, percent } from "./page.js";
+import { $, number } from "./page.js";
 import { color, draw } from "./plots.js";
 
 export function calibrationView({ map, page }) {
-  // What the map itself knows: the distance to the nearest landmark, by feature distance.
+  // What the map itself knows: the distance of two images, by feature distance.
   function curve() {
     const { feature, middle, low, high } = page.calibration;
     const interval = `${number(100 * map.calibration.coverage, 0)} % interval`;
@@ -15,8 +15,8 @@ export function calibrationView({ map, page }) {
         { ...line(feature, middle, "median"), line: { color: color("bar"), width: 2.5 } },
       ],
       layout: {
-        xaxis: { title: { text: "feature distance to the nearest landmark" } },
-        yaxis: { title: { text: `distance to that landmark (${map.unit})` }, rangemode: "tozero" },
+        xaxis: { title: { text: "feature distance of two images" } },
+        yaxis: { title: { text: `distance (${map.unit})` }, rangemode: "tozero" },
       },
     };
   }
@@ -25,16 +25,11 @@ export function calibrationView({ map, page }) {
 
   function lead() {
     const known = map.calibration;
-    if (!known) {
-      return (
-        "This map is not calibrated, so it gives no distances in metres: build it again with images of another " +
-        "visit in the split calibration."
-      );
-    }
+    if (!known) return "This map has no calibration of its own: its images calibrate it when it is used.";
     const note = known.note && ` (${known.note})`;
     return (
-      `How far an image may be from its nearest landmark, by how different they look: measured on ` +
-      `${known.images.toLocaleString("en")} images; the map trusts ${percent(100 * known.confident)} of them${note}.`
+      `How far apart two images are, by how different they look. Calibrated on ${known.calibrated_on}, ` +
+      `${known.images.toLocaleString("en")} images${note}.`
     );
   }
 

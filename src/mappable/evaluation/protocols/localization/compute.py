@@ -10,17 +10,13 @@ from mappable.arrays import Bools, Floats, Ints, evenly
 from mappable.evaluation.metrics import interval_scores
 from mappable.evaluation.protocols.localization.rules import RULES, sureness
 from mappable.evaluation.scoring import AT_ONCE, Scoring, landmarks_of
-from mappable.evaluation.setup import NO_ROWS, Setup
-from mappable.maps.build import visits
-from mappable.maps.calibrate import calibrate, calibrating
-from mappable.maps.calibration import Source
-from mappable.maps.errors import UncalibratedError
-from mappable.maps.locate import Locator
-from mappable.maps.location import Location
+from mappable.evaluation.setup import Setup
+from mappable.localization.fitting import calibrate_or_say
+from mappable.localization.locate import Locator, locate_sequence
+from mappable.localization.location import Location
 from mappable.maps.map import Map
-from mappable.maps.sequence import locate_sequence
 
-CALIBRATION, TRAIN = 2500, 1500  # most images to calibrate with, per split
+CALIBRATION = 2500  # most images to calibrate with
 OTHERS = 1500  # most images that are not on the map
 COVERAGE, FALSE_ACCEPTS = 0.9, 0.05
 
@@ -45,7 +41,8 @@ class Localization:
     sequence_high: Floats
     sequence_confident: Bools
     bound: Floats  # distance to the nearest landmark on the ground
-    distance: Floats  # stated distance to the nearest landmark by feature; the next two are its interval
+    to_landmark: Floats  # true distance to the likeliest landmark
+    distance: Floats  # stated distance to the likeliest landmark; the next two are its interval
     low: Floats
     high: Floats
     confident: Bools
@@ -57,13 +54,12 @@ class Localization:
     rules: dict[str, Floats]  # score of each of `rules.RULES` for each query, then for each image not on the map
     calibrated_on: str
     coverage: float  # stated by the intervals
-    unconditional_width: float | None  # width of an interval that is the same for all queries
     note: str
 
     def covered(self, which: Ints | None = None) -> tuple[float | None, float | None]:
         """Percent of the intervals of confident queries that contain the truth, and their mean width."""
         sure = np.flatnonzero(self.confident) if which is None else which[self.confident[which]]
-        return interval_scores(self.low[sure], self.high[sure], self.top1[sure])
+        return interval_scores(self.low[sure], self.high[sure], self.to_landmark[sure])
 
     def calibrated(self, holds: Bools) -> float | None:
         """Percent of True values; None without a calibration."""
@@ -77,13 +73,7 @@ def rows(setup: Setup) -> Ints:
 
 def rows_to_calibrate(setup: Setup) -> Ints:
     """Rows of the landmarks, of the images that calibrate their map, and of images from elsewhere."""
-    return np.concatenate([landmarks_of(setup), known(setup)[0], _some(setup.elsewhere, OTHERS)])
-
-
-def known(setup: Setup) -> tuple[Ints, Source]:
-    """Rows of the images to calibrate with, and whether the encoder was trained on them."""
-    images, source = calibrating(setup.calibration, setup.references, landmarks_of(setup))
-    return _some(images, CALIBRATION if source == "calibration" else TRAIN), source
+    return np.concatenate([landmarks_of(setup), _some(setup.calibration, CALIBRATION), _some(setup.elsewhere, OTHERS)])
 
 
 def calibrated_map(scoring: Scoring) -> tuple[Map, str]:
@@ -98,28 +88,20 @@ def calibrated_map(scoring: Scoring) -> tuple[Map, str]:
 
 
 def _calibrated_map(scoring: Scoring) -> tuple[Map, str]:
-    setup, described, landmarks = scoring.setup, scoring.descriptors, scoring.landmarks()
+    setup, described, landmarks = scoring.setup, scoring.descriptors, np.sort(scoring.landmarks())
     bare = Map.build(setup.places[landmarks], described[landmarks], described.encoder)
     if scoring.calibration is not None:
         return bare.with_calibration(scoring.calibration), ""
-    images, source = known(setup)
-    elsewhere = _some(setup.elsewhere, OTHERS)
-    visit, along = visits(setup.places, images, landmarks)
-    try:
-        calibration = calibrate(
-            bare,
-            described[images],
-            setup.places.positions[images],
-            source=source,
-            coverage=COVERAGE,
-            false_accepts=FALSE_ACCEPTS,
-            elsewhere=described[elsewhere] if len(elsewhere) >= 1 / FALSE_ACCEPTS else None,
-            visit=visit if source == "train" else None,
-            along=along,
-        )
-    except UncalibratedError as error:
-        return bare, f"The map is not calibrated: {error}."
-    return bare.with_calibration(calibration), ""
+    images, elsewhere = _some(setup.calibration, CALIBRATION), _some(setup.elsewhere, OTHERS)
+    absent = described[elsewhere] if len(elsewhere) >= 1 / FALSE_ACCEPTS else None
+    return calibrate_or_say(
+        bare,
+        setup.places[images],
+        described[images],
+        coverage=COVERAGE,
+        elsewhere=absent,
+        false_accepts=FALSE_ACCEPTS,
+    )
 
 
 def depends(scoring: Scoring) -> str:
@@ -131,7 +113,8 @@ def score(scoring: Scoring) -> Localization:
     """Locate all queries, one by one and as drives, and record what the map states about each."""
     built, why_not = calibrated_map(scoring)
     calibration, setup, described = built.calibration, scoring.setup, scoring.descriptors
-    at, queries, landmarks, locator = setup.places.positions, setup.queries, scoring.landmarks(), Locator(built)
+    at, queries, locator = setup.places.positions, setup.queries, Locator(built)
+    landmarks = np.sort(scoring.landmarks())  # in the order taken, as the map's
 
     def locate(rows: Ints) -> list[Location]:
         parts = [rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE)]
@@ -143,23 +126,17 @@ def score(scoring: Scoring) -> Localization:
 
     number = {name: row for row, name in enumerate(built.places.place_id)}
     found, absent = locate(queries), _some(setup.absent, OTHERS)
-    nearest = landmarks[[number[one.landmark] for one in found]]
-    refined, width, drives = np.full(len(found), np.nan), None, Drives.unknown(len(found), len(absent))
+    nearest = landmarks[[number[one.candidates[0].landmark] for one in found]]
+    stated = landmarks[[number[one.landmark] for one in found]]
+    refined, drives = np.full(len(found), np.nan), Drives.unknown(len(found), len(absent))
     if calibration is not None:
         refined, drives = off(queries, found), _drives(locator, scoring, queries, absent)
-        # A given calibration does not record its images, so the unconditional width stays unknown.
-        images = known(setup)[0] if scoring.calibration is None else NO_ROWS
-        sure = [(row, number[one.landmark]) for row, one in zip(images, locate(images), strict=True) if one.confident]
-        if sure:
-            rows, near = np.array(sure).T
-            low, high = (1 - calibration.coverage) / 2, (1 + calibration.coverage) / 2
-            width = float(np.ptp(np.quantile(np.linalg.norm(at[rows] - at[landmarks[near]], axis=1), [low, high])))
     elsewhere = locate(absent)
     return Localization(
         queries=queries,
         landmarks=landmarks,
         nearest=nearest,
-        feature=_numbers(found, "feature_distance"),
+        feature=_feature(found),
         top1=np.linalg.norm(at[queries] - at[nearest], axis=1),
         refined=refined,
         sequence=drives.errors,
@@ -168,19 +145,19 @@ def score(scoring: Scoring) -> Localization:
         sequence_high=drives.high,
         sequence_confident=drives.confident[: len(found)],
         bound=scoring.metres(queries, landmarks).min(axis=1),
+        to_landmark=np.linalg.norm(at[queries] - at[stated], axis=1),
         distance=_numbers(found, "distance"),
         low=_numbers(found, "low"),
         high=_numbers(found, "high"),
         confident=_numbers(found, "confident").astype(bool),
         between=_numbers(found, "refined").astype(bool),
         absent=absent,
-        absent_feature=_numbers(elsewhere, "feature_distance"),
+        absent_feature=_feature(elsewhere),
         absent_confident=_numbers(elsewhere, "confident").astype(bool),
         absent_sequence_confident=drives.confident[len(found) :],
         rules=drives.rules,
-        calibrated_on="" if calibration is None else calibration.source,
+        calibrated_on="" if calibration is None else calibration.calibrated_on,
         coverage=COVERAGE if calibration is None else calibration.coverage,
-        unconditional_width=width,
         note=why_not,
     )
 
@@ -229,6 +206,11 @@ def _drives(locator: Locator, scoring: Scoring, queries: Ints, absent: Ints) -> 
 
 def _some(rows: Ints, most: int) -> Ints:
     return rows[evenly(len(rows), most, nearest=True)]
+
+
+def _feature(found: Sequence[Location]) -> Floats:
+    """Feature distances (n,) to the nearest landmarks."""
+    return np.array([one.candidates[0].feature_distance for one in found], dtype=np.float64)
 
 
 def _numbers(found: Sequence[Location], name: str) -> Floats:

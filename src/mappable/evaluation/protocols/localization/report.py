@@ -160,9 +160,8 @@ def _intervals(view: View, models: list[Model]) -> Table:
         _column(models, "Confident, %", lambda one: one.calibrated(one.confident)),
         _column(models, "Contain the truth, %", lambda one: one.covered()[0]),
         _column(models, f"Mean width, {view.unit}", lambda one: one.covered()[1], 2),
-        _column(models, f"Blind width, {view.unit}", lambda one: one.unconditional_width, 2),
         _column(models, "Refined, %", lambda one: one.calibrated(one.between)),
-        caption="Intervals of confident queries; the blind interval is the same for all images",
+        caption="Intervals of confident queries",
     )
 
 

@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from mappable.arrays import Floats, Floats32
-from mappable.maps.believed import SURE_ALONE, placed
-from mappable.maps.drive_model import Followed, believe_alone, follow
-from mappable.maps.locate import Locator
-from mappable.maps.looks import Looks, first_to_second, look_at
+from mappable.arrays import Floats, Floats32, Ints
+from mappable.localization.locate import Locator
 
 TOP = 10  # nearest landmarks whose spread on the ground is one of the rules
+SEARCHED = 200  # nearest landmarks among which the second place is looked for
 SINGLE, SEQUENCE = "ours, single images", "ours, sequence"
 FEATURE, RATIO, SPREAD = "feature distance", "ratio of first to second", f"spread of the top {TOP}"
 RULES = (SINGLE, SEQUENCE, FEATURE, RATIO, SPREAD)
@@ -16,42 +14,34 @@ RULES = (SINGLE, SEQUENCE, FEATURE, RATIO, SPREAD)
 
 def sureness(locator: Locator, descriptors: Floats32) -> dict[str, Floats]:
     """The score of each rule for each image (n,) of one drive, from descriptors (n, D) in order; higher is surer."""
-    model, at = locator.calibration.drive, locator.positions
-    looks = look_at(locator.map.store, descriptors)
+    at, model = locator.positions, locator.model
+    rows, squared = locator.map.store.nearest(descriptors, min(len(at), SEARCHED))
     return {
-        SINGLE: _single(locator, descriptors, looks),
-        SEQUENCE: placed(locator, looks, follow(model, locator.layout, looks, descriptors))[2],
-        FEATURE: -np.sqrt(looks.squared[:, 0]),
-        RATIO: -first_to_second(looks, at, model.radius),
-        SPREAD: -spread_of_top(looks, at),
+        SINGLE: locator.answers(model.single(descriptors), "single").mass,
+        SEQUENCE: locator.answers(model.drive(descriptors), "drive").mass,
+        FEATURE: -np.sqrt(squared[:, 0]),
+        RATIO: -first_to_second(rows, squared, at, locator.calibration.radius),
+        SPREAD: -spread_of_top(rows, squared, at),
     }
 
 
-def _single(locator: Locator, descriptors: Floats32, looks: Looks) -> Floats:
-    """The score behind `confident` for single images: the ratio rule, or the odds of the place.
-
-    A map that was calibrated with its landmarks' own visit uses the ratio rule. Images whose place is likely rank
-    before all others. Other maps use the odds; images within the thresholds rank before all others.
-    """
-    calibration = locator.calibration
-    if calibration.source == "train":
-        mass = placed(locator, looks, Followed(believe_alone(calibration.drive, locator.layout, looks)))[2]
-        ratio = first_to_second(looks, locator.positions, calibration.drive.radius)
-        return np.where(mass >= SURE_ALONE, -ratio, -ratio - 1.0)
-    seen = locator.look(*locator.nearest(descriptors, locator.map.encoder))
-    near = (seen.matched <= calibration.threshold) & (np.sqrt(seen.evidence.nearest) <= calibration.retrieved.furthest)
-    return np.where(near, seen.place, seen.place - np.ptp(seen.place) - 1.0)
+def first_to_second(rows: Ints, squared: Floats32, positions: Floats, radius: float) -> Floats:
+    """Feature distance to the nearest landmark over that to the nearest one at another place (n,)."""
+    away = np.linalg.norm(positions[rows] - positions[rows[:, :1]], axis=2) > 2 * radius
+    second = np.where(away.any(1), squared[np.arange(len(rows)), away.argmax(1)], squared[:, -1])
+    ratio: Floats = np.sqrt(squared[:, 0] / np.maximum(second, 1e-12))
+    return ratio
 
 
-def spread_of_top(looks: Looks, positions: Floats) -> Floats:
+def spread_of_top(rows: Ints, squared: Floats32, positions: Floats) -> Floats:
     """Variance (n,) of the positions of the nearest landmarks, in squares of the unit, weighted by feature distance.
 
     The weight of a landmark falls by a factor e per deviation of its squared feature distance above the nearest one.
     """
-    top = min(TOP, looks.rows.shape[1])
-    weight = np.exp((looks.squared[:, :1] - looks.squared[:, :top]) / looks.deviation[:, None])
+    deviation = np.maximum(squared.std(axis=1, keepdims=True), 1e-9)
+    weight = np.exp((squared[:, :1] - squared[:, :TOP]) / deviation)
     weight /= weight.sum(1, keepdims=True)
-    points = positions[looks.rows[:, :top]]
+    points = positions[rows[:, :TOP]]
     middle = (weight[:, :, None] * points).sum(1, keepdims=True)
     variance: Floats = (weight * np.square(points - middle).sum(2)).sum(1)
     return variance

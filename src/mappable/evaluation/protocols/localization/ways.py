@@ -35,7 +35,7 @@ class WayCounts:
 
 def count_ways(found: Localization, radius: float) -> dict[str, WayCounts]:
     """Counts by method: at the nearest landmark, refined, and as a drive; the last two need a calibration."""
-    single = found.confident, found.low, found.high, found.top1
+    single = found.confident, found.low, found.high, found.to_landmark
     drive = found.sequence_confident, found.sequence_low, found.sequence_high, found.sequence_distance
     ways = {NEAREST: (found.top1, single), REFINED: (found.refined, single), DRIVE: (found.sequence, drive)}
     known = {name: way for name, way in ways.items() if np.isfinite(way[0]).all()}

@@ -9,8 +9,8 @@ from mappable.arrays import Bools, Floats, Ints, evenly, path_length
 from mappable.errors import MappableError
 from mappable.evaluation.protocols.map_recovery.ruler import Ruler
 from mappable.evaluation.scoring import Scoring
+from mappable.localization.ranging import ranges_between
 from mappable.maps.calibration import Calibration
-from mappable.maps.ranging import ranges_between
 from mappable.recovery.align import align, aligned_score
 from mappable.recovery.align import score as plain_score
 from mappable.recovery.baselines import interpolated, trivial_rows

@@ -4,7 +4,6 @@ import numpy as np
 
 from mappable.arrays import Ints, evenly
 from mappable.errors import BadInputError
-from mappable.evaluation.protocols.localization.compute import known
 from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
 from mappable.recovery.matrices.mask import Threshold, choose_threshold
@@ -14,8 +13,7 @@ MOST_PAIRED = 1000  # images whose pairs fit λ and choose the threshold
 
 def paired_rows(setup: Setup) -> Ints:
     """Rows of images whose pairs fit λ and choose the threshold: calibration images, or references if none."""
-    images = known(setup)[0]
-    images = images if len(images) else setup.references
+    images = setup.calibration if len(setup.calibration) else setup.references
     return images[evenly(len(images), MOST_PAIRED, nearest=True)]
 
 
@@ -44,7 +42,7 @@ class Ruler:
         self.threshold: Threshold | None = None
         try:
             self.threshold = choose_threshold(squared, metres, self.radius)
-            self.notes.append(_threshold_note(self.threshold, known(setup)[1]))
+            self.notes.append(_threshold_note(self.threshold, "calibration" if len(setup.calibration) else "train"))
         except BadInputError as error:
             self.notes.append(f"There is no mask with a chosen threshold: {error}.")
 

@@ -1,0 +1,158 @@
+"""The front door: a map opened once, and asked about files, folders and arrays."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import mappable
+from mappable.arrays import Floats32, Pixels
+from mappable.errors import BadImageError, BadInputError
+from mappable.features.about import About
+from mappable.localization import opened as opening
+from mappable.localization.locate import locate_sequence
+from mappable.localization.location import Location, NotLocated
+from mappable.localization.opened import OpenMap
+from mappable.places.images import load_image, resize_image
+from mappable.places.pixels import images_of
+
+
+@dataclass
+class ByColor:
+    """An encoder for which the red of an image is a row of descriptors that were made before."""
+
+    descriptors: Floats32
+    about: About
+    fingerprint: str
+
+    def embed(self, images: Any, *, progress: bool = True) -> Floats32:
+        source = images_of(images, self.about.size, self.about.fit)
+        red = np.median(source.read(np.arange(len(source)))[..., 0], axis=(1, 2))
+        return self.descriptors[red.astype(np.int64)]
+
+
+@pytest.fixture
+def town_map(town: Any) -> OpenMap:
+    """The town, with an encoder for images whose red is a row of its drive."""
+    about = About(size=(32, 24), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), backbone="small", weights="")
+    return OpenMap(town.map, encoder=ByColor(town.drive[1], about, town.encoder))  # type: ignore[arg-type]
+
+
+def same(one: Any, other: Location) -> bool:
+    """Whether two locations are of one place. Images of one call share their shift, so they differ a little."""
+    close = np.allclose(one.coordinates, other.coordinates, atol=2.0)
+    return bool(close) and one.unit == other.unit
+
+
+def picture(row: int, width: int = 50, height: int = 40) -> Pixels:
+    return np.full((height, width, 3), (row, 0, 0), dtype=np.uint8)
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Path:
+    """A folder with the first 12 images of the town's drive."""
+    (tmp_path / "drive").mkdir()
+    for row in range(12):
+        Image.fromarray(picture(row)).save(tmp_path / f"drive/{row:02d}.png")
+    return tmp_path / "drive"
+
+
+def test_a_file_gives_one_location(town_map: OpenMap, town: Any, drive: Path) -> None:
+    (expected,) = town_map.locator.locate(town.drive[1][[5]], encoder=town.encoder)
+    for path in (drive / "05.png", str(drive / "05.png")):
+        assert town_map.locate(path) == replace(expected, image=str(path))
+    assert town_map.locate(drive / "05.png", coverage=0.5).coverage == 0.5
+
+
+def test_a_folder_gives_an_entry_per_image_also_for_one_that_cannot_be_read(town_map: OpenMap, drive: Path) -> None:
+    (drive / "05.png").write_text("no image")
+    found = town_map.locate(drive)
+    assert [Path(one.image).name for one in found] == [f"{row:02d}.png" for row in range(12)]
+    assert [isinstance(one, Location) for one in found] == [row != 5 for row in range(12)]
+    assert isinstance(found[5], NotLocated)
+    assert "05.png" in found[5].error
+    assert same(found[4], town_map.locate(drive / "04.png"))
+    with pytest.raises(BadImageError, match=r"05\.png"):
+        town_map.locate(drive / "05.png")
+
+
+def test_a_list_gives_an_entry_per_path_in_its_order(town_map: OpenMap, drive: Path) -> None:
+    paths = [drive / "07.png", drive / "02.png", drive / "gone.png", drive / "07.png"]
+    found = town_map.locate(paths)
+    assert [Path(one.image).name for one in found] == ["07.png", "02.png", "gone.png", "07.png"]
+    assert "no such file" in str(found[2].error)
+    assert found[0] == found[3]
+    assert same(found[0], town_map.locate(paths[0]))
+    assert isinstance(town_map.locate([paths[0]]), list)
+
+
+def test_arrays_of_any_size_are_resized_as_files_are(town_map: OpenMap, drive: Path, tmp_path: Path) -> None:
+    expected = town_map.locate(drive / "03.png")
+    assert town_map.locate(picture(3, 64, 48)) == replace(expected, image="0")
+    several = town_map.locate(np.stack([picture(9), picture(3)]))
+    assert [one.image for one in several] == ["0", "1"]
+    assert same(several[1], expected)
+    assert not same(several[0], expected)
+    assert [type(town_map.locate(picture(3)[None])), len(several)] == [list, 2]
+    noise = np.random.default_rng(0).integers(0, 256, (61, 83, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(tmp_path / "noise.png")
+    for fit in ("crop", "pad", "stretch"):
+        loaded = load_image(tmp_path / "noise.png", (32, 24), fit)
+        np.testing.assert_array_equal(resize_image(noise, (32, 24), fit), loaded)
+
+
+def test_a_sequence_is_located_as_a_whole(town_map: OpenMap, town: Any, drive: Path) -> None:
+    expected = [one.coordinates for one in locate_sequence(town_map.locator, town.drive[1][:12], encoder=town.encoder)]
+    arrays = np.stack([picture(row) for row in range(12)])
+    for images in (drive, sorted(drive.iterdir()), arrays):
+        assert [one.coordinates for one in town_map.locate(images, sequence=True) if not one.error] == expected
+    assert len(town_map.locate(drive / "00.png", sequence=True)) == 1
+
+
+@pytest.mark.parametrize(
+    ("images", "part"),
+    [
+        (None, "NoneType"),
+        ([3], "list"),
+        ([], "no images"),
+        (np.zeros((4, 4, 3)), "4 x 4 x 3 of float64"),
+        (np.zeros((4, 4), dtype=np.uint8), "4 x 4 of uint8"),
+        (np.zeros((0, 4, 4, 3), dtype=np.uint8), "0 x 4 x 4 x 3"),
+    ],
+)
+def test_what_is_no_image_is_refused(town_map: OpenMap, images: Any, part: str) -> None:
+    with pytest.raises(BadInputError, match=part):
+        town_map.locate(images)
+
+
+def test_a_folder_without_images_and_one_without_a_map_are_refused(town_map: OpenMap, tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=str(tmp_path)):
+        town_map.locate(tmp_path)
+    with pytest.raises(BadInputError, match="nowhere"):
+        mappable.open_map(tmp_path / "nowhere")
+
+
+def test_the_encoder_opens_once_and_not_before_it_is_needed(
+    town_map: OpenMap, town: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def encoder_of(*arguments: Any, trust_code: bool) -> Any:
+        asked.append(arguments[1:])
+        return town_map.encoder
+
+    monkeypatch.setattr(opening, "encoder_of", encoder_of)
+    one = OpenMap(town.map, encoder="run", device="cpu")
+    assert (len(one.map), asked) == (len(town.map), [])
+    for _ in range(2):
+        one.locate(picture(3))
+    assert asked == [("run", "cpu", None)]
+
+
+def test_an_encoder_that_is_not_the_maps_is_refused(town_map: OpenMap, town: Any) -> None:
+    other = ByColor(town.drive[1], town_map.encoder.about, "other")
+    with pytest.raises(BadInputError, match="other"):
+        OpenMap(town.map, encoder=other).locate(picture(3))  # type: ignore[arg-type]

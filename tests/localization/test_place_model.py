@@ -1,0 +1,117 @@
+"""What the place model says about drives, single images and live cameras; and what it must not say."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mappable.arrays import Floats32, Ints
+from mappable.errors import BadInputError
+from mappable.localization.locate import Locator
+from mappable.localization.place_model import PlaceModel
+from mappable.maps.exact import Exact
+from mappable.maps.map import Map
+from mappable.places.frames import Frame
+from mappable.places.table import Places
+
+COUNT, SPACING = 120, 5.0
+
+
+def unit(vectors: Any) -> Floats32:
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def route() -> Any:
+    """Descriptors without noise of a route of 120 places, and as many of another route."""
+    random = np.random.default_rng(1)
+    kernel = np.exp(-0.5 * (np.arange(-9, 10) / 3) ** 2)
+    made = [np.apply_along_axis(np.convolve, 0, random.normal(size=(COUNT, 256)), kernel, "same") for _ in range(2)]
+    return [one / one.std() for one in made]
+
+
+def images(of: Any, rows: Ints, shift: float = 2.0, seed: int = 5) -> Floats32:
+    """Images with noise of their own, and with a shift that all of them share."""
+    random = np.random.default_rng(seed)
+    noise = 1.5 * random.normal(size=(len(rows), 256)) + shift * random.normal(size=(1, 256))
+    return unit(of[rows] + noise)
+
+
+@pytest.fixture(scope="module")
+def locator(route: Any) -> Locator:
+    places = Places(
+        path=[f"{n}.jpg" for n in range(COUNT)], x=SPACING * np.arange(COUNT), y=np.zeros(COUNT), frames=Frame("road")
+    )
+    return Locator(Map.build(places, images(route[0], np.arange(COUNT), 0.0, 2), "made-up"))
+
+
+def found(locator: Locator, seen: Floats32, rows: Ints, *, together: bool = True) -> tuple[float, float, float]:
+    """Shares of found images, of confident ones, and of wrong ones among these."""
+    located = locator.locate(seen, encoder="made-up", together=together)
+    off = np.abs(np.array([one.coordinates[0] for one in located]) - SPACING * rows)
+    sure = np.array([one.confident for one in located])
+    return float((off <= 10).mean()), float(sure.mean()), float((off[sure] > 10).mean()) if sure.any() else 0.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "shift"),
+    [
+        (np.arange(10, 90), 2.0),
+        (np.arange(90, 10, -1), 2.0),
+        (np.arange(10, 90, 3), 2.0),
+        (np.arange(50, 70), 0.0),
+        (np.r_[20:50, [50] * 30, 50:80], 1.0),
+    ],
+    ids=["forward", "backward", "every third image", "a short visit", "go, stand, go"],
+)
+def test_a_drive_in_another_season_is_found(locator: Locator, route: Any, rows: Ints, shift: float) -> None:
+    share, _, wrong = found(locator, images(route[0], rows, shift), rows)
+    assert share > 0.95
+    assert wrong < 0.05
+
+
+def test_a_shift_does_not_hide_single_images_of_one_folder(locator: Locator, route: Any) -> None:
+    rows = np.arange(10, 90)
+    assert found(locator, images(route[0], rows), rows, together=False)[0] > 0.9
+
+
+def test_a_stranger_s_drive_and_shuffled_images_are_not_confident(locator: Locator, route: Any) -> None:
+    rows = np.arange(10, 90)
+    assert found(locator, images(route[1], rows), rows)[1] < 0.05
+    mixed = np.random.default_rng(0).permutation(rows)
+    share, sure, _ = found(locator, images(route[0], mixed), mixed)
+    assert share > 0.9  # as single images
+    assert sure < 0.1
+
+
+def test_a_camera_that_stands_still_does_not_leave_its_place(locator: Locator, route: Any) -> None:
+    rows = np.full(30, 50)
+    seen = np.repeat(images(route[0], rows[:1], 0.0), 30, axis=0)
+    assert found(locator, seen, rows)[0] == 1.0
+
+
+def test_a_live_camera_finds_its_way_and_odometry_helps(locator: Locator, route: Any) -> None:
+    rows = np.arange(10, 90)
+    shares = []
+    for metres in (None, SPACING):
+        live = locator.model.live()
+        steps = [live.update(image, metres) for image in images(route[0], rows)]
+        states = [step.states.indices[step.states.data.argmax()] for step in steps]
+        shares.append((np.abs(locator.model.states.positions[states, 0] - SPACING * rows) <= 10).mean())
+    assert shares[0] > 0.85
+    assert shares[1] >= shares[0] - 0.05
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_maps_of_one_landmark_or_of_images_all_alike_have_finite_answers(alike: bool) -> None:
+    count = 20 if alike else 1
+    descriptors = unit(np.ones((count, 16)))
+    model = PlaceModel(Exact(descriptors), np.zeros((count, 2)) + np.arange(count)[:, None], [np.arange(count)])
+    for posterior in (model.single(descriptors[:1]), model.drive(np.repeat(descriptors[:1], 5, axis=0))):
+        assert np.isfinite(posterior.states.data).all()
+        assert np.isfinite(posterior.away).all()
+
+
+def test_a_descriptor_that_is_not_finite_is_refused(locator: Locator) -> None:
+    with pytest.raises(BadInputError, match="not a finite number"):
+        locator.locate(np.full((1, 256), np.nan, dtype=np.float32), encoder="made-up")
