@@ -235,19 +235,19 @@ def describe_recovery() -> str:
     """Recovery beside the version before, which sampled all courses of a drive, and beside straight lines."""
     rows = []
     for row in read("recovery/compare.json")["rows"]:
-        before, ours = row["base"], row["new"]
+        before, ours = row.get("base", []), row["new"]
         nees = [result["nees"] for result in ours if result["nees"] is not None]
         lines = [line for line in row["line"] if line is not None]
         rows.append(
             [
                 row["case"],
                 len(row["seeds"]),
-                hundredths(median([result["error"] for result in before])),
+                hundredths(median([result["error"] for result in before])) if before else "",
                 f"**{hundredths(median([result['error'] for result in ours]))}**",
                 hundredths(median(lines)) if lines else "",
                 hundredths(median(nees)) if nees else "",
                 sum(result["said"] for result in ours),
-                hundredths(median([result["seconds"] for result in before])),
+                hundredths(median([result["seconds"] for result in before])) if before else "",
                 hundredths(median([result["seconds"] for result in ours])),
             ]
         )

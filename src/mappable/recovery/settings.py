@@ -9,7 +9,7 @@ class Settings:
 
     # Loss. Widths are in sigmas, as usual in the field.
     cauchy: float = 1.0  # width of the robust loss of ranges
-    pace_cauchy: float = 2.0  # of a steady pace: 0.5 triples the error of vague ranges with ten known positions
+    pace_cauchy: float = 2.0  # of a steady pace; 0.5 doubles the error of vague ranges with ten known positions
     huber: float = 3.0  # of motions: wheels slip rarely
     false_range: float = 4.0  # residual beyond which a range is false
     # Noise.
@@ -29,10 +29,10 @@ class Settings:
     temper: float = 3.0  # misfit (half squared sigmas) at which another course counts 1/e
     # Wide stretches: ranges do not determine their course, so positions are the mean of all courses.
     wide: float = 9.0  # length, in reaches of the ranges: 7.6 are determined in tests, and 10.2 are not
-    wide_temper: float = 30.0  # as `temper`: the pace is only a guess there
-    # Numerics. Changes of the drift of odometry, from which its variance follows.
-    scale_step: float = 0.003
-    bias_step: float = 3e-4  # radians per metre
+    wide_temper: float = 30.0  # as `temper`: the pace is only a guess there; 100 doubles the error of loops
+    # Numerics.
+    scale_step: float = 0.003  # change of the scale of odometry, from which its variance follows
+    bias_step: float = 3e-4  # the same for the turn per metre, in radians
     long: int = 2_000  # images above which METIS orders the unknowns; the other order fails at 100,000
 
 

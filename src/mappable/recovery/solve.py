@@ -117,7 +117,7 @@ def _drift(problem: Problem, model: Model, best: Fit) -> tuple[Floats, Floats]:
         value = getattr(model, name)
         more, less = (
             Builder(problem, replace(model, **{name: value + side * change}), robust=False).fit(
-                best.positions, best.frames
+                best.positions, best.frames, steps=3
             )
             for side in (1, -1)
         )

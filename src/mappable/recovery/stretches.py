@@ -90,8 +90,7 @@ class Courses:
     def mean(self) -> tuple[Floats, Floats]:
         """Return shifts (n, k) from the best fit to the estimate, and covariances (n, k, k) of other courses.
 
-        The estimate of a wide stretch is the mean of all courses, moved toward a straight line as far as they disagree.
-        Elsewhere it is the best course.
+        The estimate of a wide stretch is the mean of all courses; elsewhere it is the best course.
         """
         off = self.positions - self.positions[0]
         weights = np.zeros(self.positions.shape[:2])
@@ -103,24 +102,9 @@ class Courses:
             odds /= odds.sum()
             weights[:, stretch.inner] = odds[:, None]
             if stretch.wide:
-                shift[stretch.inner] = self._shift(stretch, odds)
+                shift[stretch.inner] = np.einsum("f,fnk->nk", odds, off[:, stretch.inner])
         off = off - shift
         return shift, np.einsum("fn,fna,fnb->nab", weights, off, off)
-
-    def _shift(self, stretch: Stretch, odds: Floats) -> Floats:
-        """Return the shift (m, k) of a wide stretch to its estimate; `odds` (fits,) are the weights of its courses."""
-        best, inner = self.positions[0], stretch.inner
-        courses = self.positions[:, inner] - best[inner]
-        mean: Floats = np.einsum("f,fnk->nk", odds, courses)
-        if not stretch.closed:
-            return mean
-        share = np.linspace(0, 1, len(stretch.points))[1:-1, None]
-        first, last = best[stretch.points[0]], best[stretch.points[-1]]
-        line = first + share * (last - first) - best[inner]
-        away = float(np.square(mean - line).sum())
-        apart = float(np.einsum("f,fnk->", odds, np.square(courses - mean)))
-        shift: Floats = line + away / max(away + apart, 1e-12) * (mean - line)
-        return shift
 
 
 def search(problem: Problem, builder: Builder, best: Fit, rng: np.random.Generator) -> tuple[Fit, Courses]:
