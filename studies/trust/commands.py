@@ -224,7 +224,7 @@ COMMANDS = {
             "map add big-map {base}/set --sequence wednesday",
             settles=False,
         ),
-        Command("map merge", "map merge map {base}/other-map", landmarks, ("map",), ADD_THURSDAY, settles=False),
+        Command("map add a map", "map add map {base}/other-map", landmarks, ("map",), ADD_THURSDAY, settles=False),
         Command(
             "densify",
             f"densify map {WEDNESDAY} --sequence --within 50",
@@ -251,7 +251,7 @@ COMMANDS = {
             files("located.csv", "located.tum"),
             ("located.csv", "located.tum"),
         ),
-        one_file("map export", "map export {base}/big-map landmarks.h5", "landmarks.h5"),
+        one_file("map show", "map show {base}/big-map --out landmarks.h5", "landmarks.h5"),
         Command(
             "evaluate",
             "evaluate {base}/big-map {base}/set result --protocols table1 --overwrite",

@@ -44,7 +44,7 @@ WRITTEN = (
     "locate map images/wednesday --sequence --out located.csv --out located.tum",
     "train set other-model --settings train.yaml --device cpu --set seed=2",
     "export model encoder.onnx",
-    "map export map landmarks.h5",
+    "map show map --out landmarks.h5",
     "embed other-model set embedded.h5 --format hloc",
     "places show other-set --picture places.png",
 )

@@ -59,10 +59,8 @@ MISTAKES = {
     "map add": "map add no no",
     "map calibrate": "map calibrate no no",
     "map remove": "map remove no a",
-    "map merge": "map merge no no",
     "map upload": "map upload no landmarks.db",
     "map verify": "map verify no",
-    "map export": "map export no out.h5",
     "locate": "locate no no.jpg",
     "follow": "follow no no.jpg",
     "densify": "densify no no.jpg",
@@ -76,9 +74,9 @@ MISTAKES = {
 }
 # CONTINUING commands continue stopped work; CHANGING ones change a map or a table in one step (docs/commands.md).
 CONTINUING = {"start", "convert", "simulate", "train", "reproduce", "demo"}
-CHANGING = {"places split", "map add", "map calibrate", "map remove", "map merge", "densify"}
-# These print no result: a server, a demonstration and a file.
-WITHOUT_JSON = {"serve", "demo", "map export"}
+CHANGING = {"places split", "map add", "map calibrate", "map remove", "densify"}
+# These print no result: a server and a demonstration.
+WITHOUT_JSON = {"serve", "demo"}
 
 
 def options(name: str) -> set[str]:
@@ -174,7 +172,7 @@ def test_results_are_not_replaced_unasked(mappable: Run, wall: Path, wall_map: P
 
     shutil.copy(wall_map / "map.json", tmp_path)
     drive = wall / "fog"
-    refused("out.h5", "map", "export", wall_map, tmp_path / "out.h5")
+    refused("out.h5", "map", "show", wall_map, "--out", tmp_path / "out.h5")
     refused("out.csv", "locate", wall_map, drive, "--out", tmp_path / "out.csv")
     refused("map.png", "places", "show", wall, "--picture", tmp_path / "map.png")
     refused("found/result.json", "evaluate", wall_map, wall, tmp_path / "found")

@@ -135,7 +135,7 @@ def read_descriptors(file: Path) -> dict[str, Floats]:
 def test_hlocs_pairs_name_what_its_descriptors_hold_and_are_what_it_would_retrieve(
     mappable: Run, drive: Drive, wall_map: Path, wall_encoder: Path, tmp_path: Path
 ) -> None:
-    assert mappable("map", "export", wall_map, tmp_path / "landmarks.h5").exit_code == 0
+    assert mappable("map", "show", wall_map, "--out", tmp_path / "landmarks.h5").exit_code == 0
     embedded = mappable("embed", wall_encoder, drive.table, tmp_path / "queries.h5", "--format", "hloc")
     assert embedded.exit_code == 0, embedded.output
     with h5py.File(tmp_path / "queries.h5", "r") as opened:

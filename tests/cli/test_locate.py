@@ -20,6 +20,7 @@ from bag_writer import BagWriter
 from mappable.cli.locate import _print_reasons
 from mappable.errors import BadImageError
 from mappable.features.encoder import Encoder
+from mappable.localization.opened import open_map
 from mappable.maps.map import Map
 from mappable.places import load_places, pack_images, save_places
 from mappable.places.frames import Frame
@@ -215,6 +216,14 @@ def test_files_that_cannot_be_written_are_refused_before_any_image_is_described(
     refused(mappable(*locate, wall / "fog", "--out", "out.gpx"), "out.gpx", ".geojson")
     refused(mappable(*locate, "a b.png", "--out", "out.colmap"), "out.colmap", "a space")
     assert [file.name for file in tmp_path.iterdir()] == ["a b.png"]
+
+
+def test_the_folder_of_start_is_accepted_for_its_map(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
+    shutil.copytree(wall_map, tmp_path / "started/map")
+    image = wall / "fog/00020.png"
+    located = mappable("locate", tmp_path / "started", image, "--json")
+    assert json.loads(located.stdout) == json.loads(mappable("locate", wall_map, image, "--json").stdout)
+    assert len(open_map(tmp_path / "started").map) == 60
 
 
 def test_what_cannot_be_located_is_refused_in_a_sentence(

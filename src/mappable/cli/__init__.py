@@ -12,7 +12,7 @@ from mappable.errors import MappableError
 from mappable.progress import speaks
 
 CONTINUING = {"start", "convert", "simulate", "train", "reproduce", "demo"}  # the same command continues stopped work
-CHANGING = {"places split", "map add", "map calibrate", "map remove", "map merge", "densify"}  # in one step
+CHANGING = {"places split", "map add", "map calibrate", "map remove", "densify"}  # in one step
 
 
 class _Stopped(BaseException):

@@ -22,9 +22,9 @@ INCOMPLETE = 3  # exit code: the command finished, but standard error names some
 
 def map_folder(folder: Path | None) -> Path | None:
     """The folder of a map; of a folder that `mappable start` wrote, the map in it."""
-    if folder is not None and not (folder / "map.json").exists() and (folder / "map" / "map.json").exists():
-        return folder / "map"
-    return folder
+    from mappable.maps.folder import find_map
+
+    return None if folder is None else find_map(folder)
 
 
 MapFolder = Annotated[

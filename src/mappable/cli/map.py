@@ -1,4 +1,4 @@
-"""`mappable map`: build, show, change, verify and export maps of landmarks."""
+"""`mappable map`: build, show, change and verify maps of landmarks."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ from mappable.cli.common import (
     Fingerprint,
     MapFolder,
     OnlySplit,
-    Overwrite,
+    OverwriteFiles,
     Seed,
     Table,
     TrustCode,
@@ -29,23 +29,50 @@ from mappable.cli.map_build import build
 from mappable.cli.output import print_map
 from mappable.errors import BadInputError
 
-app = typer.Typer(help="Build, show, change, verify and export maps of landmarks.", no_args_is_help=True)
+app = typer.Typer(help="Build, show, change and verify maps of landmarks.", no_args_is_help=True)
 app.command()(build)
 app.command()(estimate)
 
 
 @app.command()
-def show(folder: MapFolder, as_json: AsJson = False) -> None:
+def show(
+    folder: MapFolder,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the landmarks' descriptors for hloc: one HDF5 group per image path, float32, unit length.",
+            metavar="FILE.h5",
+        ),
+    ] = None,
+    overwrite: OverwriteFiles = False,
+    as_json: AsJson = False,
+) -> None:
     """Show the landmarks, the encoder and the calibration of a map, with warnings about them."""
     from mappable.maps.map import Map
 
-    print_map(Map.open(folder), as_json)
+    if out is None:
+        print_map(Map.open(folder), as_json)
+        return
+    from mappable.exchange.hloc import write_landmarks
+    from mappable.features.export import check_hloc
+
+    check_hloc(out)
+    check_new(overwrite, out)
+    opened = Map.verify(folder)
+    write_landmarks(out, opened)
+    print_map(opened, as_json)
+    typer.echo(f"{len(opened):,} descriptors of {opened.store.dimensions:,} numbers written to {out}", err=True)
 
 
 @app.command()
 def add(
     folder: MapFolder,
-    table: Table,
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PLACES", help="Folder written by `mappable convert`, a table of places, or another map to merge."
+        ),
+    ],
     split: OnlySplit = None,
     sequence: Annotated[str | None, typer.Option(help="Use only the places of this sequence (default: all).")] = None,
     condition: Annotated[str | None, typer.Option(help="Use only the places of this condition (default: all).")] = None,
@@ -67,15 +94,22 @@ def add(
 ) -> None:
     """Add landmarks at known positions, for example in a new wing of a building; no training is needed.
 
+    PLACES can be another map with the same encoder and frame: all of its landmarks are added, and it does not change.
     The calibration does not change: it is still that of the earlier landmarks. If the command is killed, the map stays
     as it was.
     """
     from mappable.localization.build import choose
+    from mappable.maps.folder import MAP
     from mappable.maps.map import Map
 
     if landmarks is not None and spacing is not None:
         raise BadInputError("--landmarks and --spacing exclude each other: give one of them")
     opened = Map.verify(folder)
+    if (table / MAP).is_file():
+        merged = opened.merge(Map.verify(table))
+        print_map(merged.save(folder), as_json)
+        warn_if_paths_changed(opened, merged)
+        return
     filters = {"split": split, "sequence": sequence, "condition": condition}
     table_places = load_some_places(table).replace(notes=())  # the notes describe the whole collection
     places = table_places.decoded_as(opened.places.decoding)
@@ -152,21 +186,6 @@ def remove(
 
 
 @app.command()
-def merge(
-    folder: MapFolder,
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="Map whose landmarks are added; it does not change.")],
-    as_json: AsJson = False,
-) -> None:
-    """Add the landmarks of another map with the same encoder and frame."""
-    from mappable.maps.map import Map
-
-    opened = Map.verify(folder)
-    merged = opened.merge(Map.verify(other))
-    print_map(merged.save(folder), as_json)
-    warn_if_paths_changed(opened, merged)
-
-
-@app.command()
 def verify(folder: MapFolder, as_json: AsJson = False) -> None:
     """Read all files of a map, and check that they are undamaged."""
     from mappable.maps.map import Map
@@ -198,21 +217,3 @@ def upload(
 
     uri = checked_uri(uri)  # before all descriptors are read
     print_map(Map.verify(folder).upload(uri).save(folder), as_json)
-
-
-@app.command()
-def export(
-    folder: MapFolder,
-    out: Annotated[Path, typer.Argument(metavar="OUT.h5", help="File to write, with the suffix .h5.")],
-    overwrite: Overwrite = False,
-) -> None:
-    """Write the landmarks' descriptors for hloc: one HDF5 group per image path, float32, unit length."""
-    from mappable.exchange.hloc import write_landmarks
-    from mappable.features.export import check_hloc
-    from mappable.maps.map import Map
-
-    check_hloc(out)
-    check_new(overwrite, out)
-    opened = Map.verify(folder)
-    write_landmarks(out, opened)
-    typer.echo(f"{len(opened):,} descriptors of {opened.store.dimensions:,} numbers written to {out}")

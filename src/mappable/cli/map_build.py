@@ -8,12 +8,10 @@ import typer
 from mappable.cli.common import (
     ENCODER_HELP,
     AsJson,
-    BackendOption,
     DescriptorsFile,
     Device,
     Fingerprint,
     Overwrite,
-    Seed,
     Table,
     TrustCode,
     check_new,
@@ -67,27 +65,11 @@ def build(
             metavar="PLACES",
         ),
     ] = None,
-    coverage: Annotated[
-        float, typer.Option(help="Share of intervals that contain the true distance, from 0 to 1.")
-    ] = 0.9,
-    false_accepts: Annotated[
-        float, typer.Option(help="Share of images from elsewhere that the map may accept, from 0 to 1.")
-    ] = 0.05,
     storage: Annotated[
         Literal["float32", "float16"],
         typer.Option(help="Type of stored descriptors; float16 takes half the space."),
     ] = "float32",
-    approximate: Annotated[
-        bool | None,
-        typer.Option(
-            "--approximate/--exact",
-            help="Build an index for approximate, fast search (needs FAISS), or search exactly "
-            "(default: an index for more than 100,000 landmarks).",
-        ),
-    ] = None,
-    seed: Seed = 0,
     device: Device = "auto",
-    backend: BackendOption = None,
     trust_code: TrustCode = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -111,8 +93,7 @@ def build(
     if sum((landmarks is not None, spacing is not None, every)) > 1:
         raise BadInputError("--landmarks, --spacing and --all exclude each other: give one of them")
     options: Options = {
-        "landmarks": landmarks, "spacing": spacing, "every": every, "seed": seed,
-        "coverage": coverage, "false_accepts": false_accepts, "storage": storage,
+        "landmarks": landmarks, "spacing": spacing, "every": every, "storage": storage,
     }  # fmt: skip
     encoder_file = None if encoder is None else find_encoder(encoder)
     kept: Path | str | ForeignEncoder | None = encoder_file
@@ -127,14 +108,14 @@ def build(
     elif encoder_file is None:
         raise BadInputError("a map needs an encoder or descriptors: give --encoder FILE or --descriptors FILE")
     else:
-        loaded = open_encoder(encoder_file, device, backend, trust_code=trust_code)
+        loaded = open_encoder(encoder_file, device, trust_code=trust_code)
         kept = loaded if isinstance(loaded, ForeignEncoder) else encoder_file  # loading it again can take long
         absent_images = None
         if elsewhere is not None:
             absent_images = packed_or_files(elsewhere, load_some_places(elsewhere), loaded, places.decoding)
         _print_used_images(places)
         built = build_map(loaded, places, packed_images(table, places, loaded), elsewhere=absent_images, **options)
-    print_map((built.with_index(seed) if _wants_index(built, approximate) else built).save(out, kept), as_json)
+    print_map((built.with_index() if _wants_index(built) else built).save(out, kept), as_json)
     typer.echo(f"written to {out}", err=as_json)
 
 
@@ -164,14 +145,14 @@ def _print_used_images(places: "Places") -> None:
     print_used_images(places, "building the map from", references=references, calibration=calibration)
 
 
-def _wants_index(built: "Map", approximate: bool | None) -> bool:
-    """Whether the map gets an index: as the user says; by default, if it is large and FAISS is installed."""
+def _wants_index(built: "Map") -> bool:
+    """Whether the map gets an index: if it is large and FAISS is installed."""
     from importlib.util import find_spec
 
     from mappable.maps.approximate import WORTHWHILE
 
-    if approximate is not None or len(built) <= WORTHWHILE:
-        return bool(approximate)
+    if len(built) <= WORTHWHILE:
+        return False
     if find_spec("faiss") is None:
         typer.echo("warning: FAISS is not installed: the map gets no index, and its exact search is slow", err=True)
         return False

@@ -17,6 +17,7 @@ from mappable.localization.locate import Locator
 from mappable.localization.location import Location, Outcome
 from mappable.localization.queries import Readable, describe_readable, locate_readable
 from mappable.maps.encoders import encoder_of
+from mappable.maps.folder import find_map
 from mappable.maps.map import Map
 from mappable.places.cache import find_packed
 from mappable.places.images import load_image, resize_image
@@ -35,13 +36,15 @@ def open_map(
     backend: Backend | None = None,
     trust_code: bool = False,
 ) -> "OpenMap":
-    """Open the map in a folder, to locate images in it.
+    """Open the map in a folder, or in a folder that `mappable start` wrote, to locate images in it.
 
     By default, the encoder is the copy in the map's folder. `encoder` can be a file or a folder with the encoder, or
     the encoder itself. It opens on `device` ("auto", "cpu", "cuda", "cuda:N") when the first image is located, and
     stays open. If it is a torch.hub model, its code runs only with `trust_code`, or after earlier consent.
     """
-    return OpenMap(Map.open(folder), encoder=encoder, device=device, backend=backend, trust_code=trust_code)
+    return OpenMap(
+        Map.open(find_map(Path(folder))), encoder=encoder, device=device, backend=backend, trust_code=trust_code
+    )
 
 
 class OpenMap:

@@ -109,6 +109,12 @@ def save_map(saved: Map, folder: Path, encoder: "Path | str | ForeignEncoder | N
         return read_map(folder)
 
 
+def find_map(folder: Path) -> Path:
+    """The folder of a map; of a folder that `mappable start` wrote, the map in it."""
+    inside = folder / "map"
+    return inside if (inside / MAP).is_file() and not (folder / MAP).exists() else folder
+
+
 def read_map(folder: Path) -> Map:
     """See `Map.open`."""
     while True:
