@@ -12,16 +12,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file
 from torch import Tensor
 
 from mappable.arrays import Pixels
 from mappable.features.encoder import Encoder
+from mappable.learning import choosing
+from mappable.learning.auto import Plan
+from mappable.learning.choosing import train_as_planned
 from mappable.learning.learner import Batch, Learner
 from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import OutOfTimeError, TrainingStopped, train
+from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 
 pytestmark = pytest.mark.medium
@@ -195,7 +200,8 @@ def test_vgg16_in_a_process_of_its_own_survives_kill_and_ctrl_c(
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock of the trainer that stands still unless a test moves it: ten seconds per step."""
     now, step = [0.0], Learner.step
-    monkeypatch.setattr("mappable.learning.trainer.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    for module in ("trainer", "choosing"):
+        monkeypatch.setattr(f"mappable.learning.{module}.time", SimpleNamespace(perf_counter=lambda: now[0]))
 
     def slow(learner: Learner, loss: Loss, batch: Batch, *others: int) -> Tensor:
         now[0] += 10.0
@@ -237,3 +243,21 @@ def test_a_deadline_before_the_first_step_is_an_error(toy: Toy, settings: NewSet
     with pytest.raises(OutOfTimeError, match="before the first training step; more --minutes continue"):
         train(*toy, settings(), out=tmp_path, minutes=1e-6)
     assert train(*toy, settings(), out=tmp_path).fingerprint == train(*toy, settings()).fingerprint
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_same_command_repeats_no_step_after_its_deadline_and_more_minutes_continue(
+    toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places, images = toy[0], ImageRows(toy[1], np.arange(60))
+    plan = Plan(settings(iterations=0), settings(), np.empty(0, dtype=np.int64), places, ())
+    monkeypatch.setattr(choosing, "ENOUGH", 2.0)
+    first = train_as_planned(places, images, plan, out=tmp_path, minutes=0.6)
+    assert first.why.endswith("the time ran out after 4 steps, more --minutes continue")
+    with monkeypatch.context() as patch:
+        patch.setattr(Learner, "step", lambda *_: pytest.fail("a step was taken again"))
+        assert train_as_planned(places, images, plan, out=tmp_path, minutes=0.6) == first
+    more = train_as_planned(places, images, plan, out=tmp_path, minutes=9)
+    assert "the time ran out" not in more.why
+    whole = train(*toy, settings())
+    assert_identical(tmp_path / "trained/encoder.safetensors", whole)
