@@ -60,7 +60,7 @@ def start(
     At the end, it prints what to expect of the map on another visit, and what would improve it most.
     """
     given = _options(options or [])
-    name, remark = _reader(images, reader)
+    name, remark = _reader(images, reader, given)
     given = _typed(name, given)
     out = Path(f"{images.resolve().stem}-map") if out is None else out
     if out.is_file() or out.resolve() == images.resolve():
@@ -193,13 +193,13 @@ def _read_estimate(file: Path) -> "Estimate | None":
         return None
 
 
-def _reader(images: Path, wanted: str | None) -> tuple[str, str]:
+def _reader(images: Path, wanted: str | None, given: dict[str, str]) -> tuple[str, str]:
     """The name of the reader, and a remark about the choice."""
     from mappable.readers.registry import propose
 
     if wanted is not None:
         return wanted, f"reading with {wanted}, as you say"
-    found = propose(images)
+    found = propose(images, **given)
     others = ", ".join(one.reader for one in found[1:])
     more = f"; {others} would fit too: choose with --reader" if others else ""
     return found[0].reader, f"reading with {found[0].reader}, because of {found[0].evidence}{more}"

@@ -17,6 +17,7 @@ from mappable.places.joining import concatenate
 from mappable.places.notes import Note
 from mappable.places.packing import pack_images
 from mappable.places.pixels import Images
+from mappable.places.routes import thinned
 from mappable.places.table import Places
 from mappable.readers.registry import read_places
 from mappable.worlds import INSTALL, World, find_world, worlds
@@ -257,6 +258,12 @@ def _read_cold(root: Path) -> Places:
     return concatenate(tables).noting(*missing)
 
 
+def _read_boreas(root: Path) -> Places:
+    """One image every 2 m, so a standing car adds no images."""
+    places = read_places("boreas", root, protocol="seasons")
+    return places[thinned(places, 2.0)]
+
+
 SETS: Mapping[str, NamedSet] = {
     one.name: one
     for one in (
@@ -277,7 +284,7 @@ SETS: Mapping[str, NamedSet] = {
             "street",
             STREET_BLOCK,
             _boreas,
-            lambda root: read_places("boreas", root, protocol="seasons", spacing=2.0),
+            _read_boreas,
             choosing=_by_calibration,
             paper=OUR_SCHEDULE,
         ),

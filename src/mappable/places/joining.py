@@ -47,6 +47,8 @@ def in_frames(places: Places, frames: Mapping[str, Frame]) -> Places:
 
     Frames with the same name must be equal, or have the same CRS and differ only in origin.
     """
+    if all(frames.get(name, frame) == frame for name, frame in places.frames.items()):
+        return places
     xyz = np.column_stack([places.x, places.y, places.z])
     for name, frame in places.frames.items():
         other = frames.get(name, frame)
@@ -90,10 +92,12 @@ def in_frame_of(places: Places, like: Places) -> Places:
 
 def _below(table: Places, root: Path, new_ids: bool) -> Places:
     """The table with paths relative to `root`, a folder that contains the root of the table."""
+    ids_are_paths = new_ids and np.array_equal(table.place_id, table.path)
+    if table.root == root and not ids_are_paths:
+        return table
     prefix = table.root.relative_to(root).as_posix()
     paths = table.path if prefix == "." else np.array([f"{prefix}/{path}" for path in table.path], dtype=object)
-    ids_are_paths = np.array_equal(table.place_id, table.path)
-    return table.replace(path=paths, place_id=paths if new_ids and ids_are_paths else table.place_id, root=root)
+    return table.replace(path=paths, place_id=paths if ids_are_paths else table.place_id, root=root)
 
 
 def _shared_frames(tables: Sequence[Places]) -> tuple[Note, ...]:

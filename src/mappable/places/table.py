@@ -32,7 +32,7 @@ Numbers = Floats | Sequence[float] | None
 
 
 class Places:
-    """Images with positions: an Arrow table with one row per image. Its columns are also read-only NumPy arrays.
+    """Images with positions: the Arrow table `table` with one row per image, whose columns are read-only arrays here.
 
     - `x`, `y`, `z` are float64 in the unit of the frame of the row.
     - `yaw` is in radians, counter-clockwise from +x, in (-pi, pi].
@@ -45,7 +45,6 @@ class Places:
     Readers return the rows of each sequence in time order.
     """
 
-    table: pyarrow.Table
     path: Strings
     frame: Strings
     x: Floats
@@ -96,7 +95,7 @@ class Places:
         columns |= {name: _number_column(name, values, count) for name, values in numbers.items()}
         columns |= {"yaw": wrap(columns["yaw"]), "time": _time_column(time, count)}
         rest = {"frames": known, "root": Path(root).resolve(), "dimensions": dimensions, "decoding": decoding}
-        self._fill({"table": _to_arrow(columns), "notes": tuple(notes), **rest}, columns)
+        self._fill({"notes": tuple(notes), **rest}, columns)
         _validate(self)
 
     @classmethod
@@ -107,41 +106,33 @@ class Places:
         return cls(**numbers, **{name: table[name].to_pylist() for name in TEXT_COLUMNS}, **rest)
 
     def _fill(self, rest: Mapping[str, Any], columns: Mapping[str, Any]) -> "Places":
-        """Set the attributes, and the columns as arrays: those that the table has on first use."""
+        """Set the attributes, and the columns as read-only arrays."""
         for column in columns.values():
             column.flags.writeable = False
         self.__dict__.update(rest)
         self.__dict__.update(columns)
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        """A column as an array, computed from the table on first use."""
-        if name not in COLUMNS or "table" not in self.__dict__:
-            raise AttributeError(f"'Places' object has no attribute {name!r}")
-        if name in TEXT_COLUMNS:
-            values: Any = np.array(self.table[name].to_pylist(), dtype=object)
-        else:
-            values = np.array(_numbers(self.table[name], NO_TIME if name == "time" else np.nan))
-        self._fill({}, {name: values})
-        return values
+    @cached_property
+    def table(self) -> pyarrow.Table:
+        """The columns as an Arrow table; unknown values are null."""
+        return _to_arrow({name: getattr(self, name) for name in COLUMNS})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"places do not change; make a copy with replace({name}=...)")
 
     def __len__(self) -> int:
-        return int(self.table.num_rows)
+        return len(self.path)
 
     def __getitem__(self, rows: int | slice | Ints | Bools | Sequence[int]) -> "Places":
         """The places of a slice, a mask or row numbers, in this order; for one row number a table with one row."""
         if isinstance(rows, int | np.integer):
             rows = [int(rows)]
-        chosen = rows if isinstance(rows, slice) else np.asarray(rows, None if len(rows) else np.int64)
-        index = np.arange(len(self))[chosen]
-        if len(np.unique(index)) < len(index):
-            columns = {name: getattr(self, name)[index] for name in COLUMNS}
-            return self.replace(**columns)  # the validation raises for repeated places
-        known = {name: self.__dict__[name][index] for name in COLUMNS if name in self.__dict__}
-        return object.__new__(Places)._fill(self._rest(table=self.table.take(index)), known)
+        index = rows if isinstance(rows, slice) else np.asarray(rows, None if len(rows) else np.int64)
+        columns = {name: getattr(self, name)[index] for name in COLUMNS}
+        if isinstance(index, slice) or index.dtype == np.bool_ or len(np.unique(index)) == len(index):
+            return object.__new__(Places)._fill(self._rest(), columns)
+        return self.replace(**columns)  # the validation raises for repeated places
 
     def __eq__(self, other: object) -> bool:
         """True if columns, frames, dimensions and decoding are equal; root and notes are not compared."""
@@ -156,21 +147,18 @@ class Places:
         frames = ", ".join(f"{frame.name} ({frame.unit})" for frame in self.frames.values())
         return f"<Places: {len(self):,} places, {len(set(self.sequence)):,} sequences, frames {frames}>"
 
-    def _rest(self, **changes: Any) -> dict[str, Any]:
+    def _rest(self) -> dict[str, Any]:
         """The attributes that are no columns."""
-        names = ("table", "frames", "root", "dimensions", "decoding", "notes")
-        return {name: self.__dict__[name] for name in names} | changes
+        return {name: self.__dict__[name] for name in ("frames", "root", "dimensions", "decoding", "notes")}
 
     def _with(self, **changes: Any) -> "Places":
         """A copy with changes of attributes that keep the table valid, so it is not validated again."""
-        known = {name: self.__dict__[name] for name in COLUMNS if name in self.__dict__}
-        return object.__new__(Places)._fill(self._rest(**changes), known)
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        return object.__new__(Places)._fill(self._rest() | changes, columns)
 
     def replace(self, **changes: Any) -> "Places":
         """A copy with some columns or attributes changed. The copy is validated."""
-        rest = self._rest()
-        del rest["table"]
-        return Places(**{name: getattr(self, name) for name in COLUMNS} | rest | changes)
+        return Places(**{name: getattr(self, name) for name in COLUMNS} | self._rest() | changes)
 
     def decoded_as(self, decoding: RawDecoding | None) -> "Places":
         """The places with this raw decoding, for example of a map, unless the table has one."""
@@ -282,7 +270,7 @@ def _column(name: str, values: Any, dtype: Any, count: int) -> Any:
 
 def _text_column(name: str, values: Texts, count: int) -> Strings:
     if values is None or isinstance(values, str):
-        values = [values or ""] * count
+        return np.full(count, values or "", dtype=object)
     column: Strings = _column(name, values, object, count)
     for row, value in enumerate(column):
         if type(value) is not str:

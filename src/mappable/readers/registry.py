@@ -18,7 +18,8 @@ A module may also have:
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -58,8 +59,9 @@ class Option:
             expected = "a " + " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
             if isinstance(value, str) and Path in kinds:
                 value = Path(value)
-            if isinstance(value, int) and not isinstance(value, bool) and float in kinds:
-                value = float(value)
+            if float in kinds and isinstance(value, int | str) and not isinstance(value, bool):
+                with suppress(ValueError):
+                    value = float(value)
             good = isinstance(value, kinds)
         if not good:
             raise BadInputError(f"reader {reader!r}: {self.name} is {value!r}, expected {expected}")
@@ -131,7 +133,7 @@ class Reader:
             raise BadInputError(f"{root}: no usable images for reader {self.name!r}{reasons}")
         return places.noting(*found).in_time_order()
 
-    def propose(self, root: Path) -> "Proposal | BadInputError | None":
+    def propose(self, root: Path, options: Mapping[str, Any]) -> "Proposal | BadInputError | None":
         """A proposal, or the reason why the reader would refuse what looks like its format, or None."""
         ask = self.function("fits")
         if ask is None:
@@ -145,7 +147,8 @@ class Reader:
             return None
         if getattr(self.module, "TRIAL", True):
             try:
-                self.read(root, {})
+                known = {option.name for option in self.options}
+                self.read(root, {name: value for name, value in options.items() if name in known})
             except BadInputError as error:
                 return error
         remark, score = getattr(self.module, "REMARK", ""), getattr(self.module, "SCORE", 1.0)
@@ -178,14 +181,14 @@ def read_places(reader: str, root: Path | str, **options: Any) -> Places:
     return find_reader(reader).read(Path(root), options)
 
 
-def propose(root: Path) -> list[Proposal]:
+def propose(root: Path, **options: Any) -> list[Proposal]:
     """The readers that fit the folder or file `root`, the likeliest first, and others only if they are close.
 
-    Each reader is asked: one that would refuse the folder is not proposed.
+    Each reader is asked, with those of the `options` that it has: one that would refuse the folder is not proposed.
     """
     if not root.exists():
         raise BadInputError(f"{root}: no such file or folder")
-    answers = {name: find_reader(name).propose(root) for name in reader_names()}
+    answers = {name: find_reader(name).propose(root, options) for name in reader_names()}
     fitting = sorted((one for one in answers.values() if isinstance(one, Proposal)), key=lambda one: -one.score)
     if not fitting:
         refusals = (

@@ -108,13 +108,12 @@ def numbered_images(root: Path, folder: Path, found: Findings, digits: str, name
     pattern, inside = re.compile(digits, re.ASCII), below(root, folder)
     images: dict[int, str] = {}
     others, again = [], []
-    for name in list_folder(folder):
-        if is_image(name):
-            stem = name.rpartition(".")[0]
-            if not pattern.fullmatch(stem):
-                others.append(join(inside, name))
-            elif images.setdefault(int(stem), join(inside, name)) != join(inside, name):
-                again.append(join(inside, name))
+    for name in filter(is_image, list_folder(folder)):
+        stem, path = name.rpartition(".")[0], join(inside, name)
+        if not pattern.fullmatch(stem):
+            others.append(path)
+        elif images.setdefault(int(stem), path) is not path:
+            again.append(path)
     found.note(f"images are not named {named}", others)
     found.note("images have the same number as another image (left out)", again)
     return dict(sorted(images.items()))
@@ -197,7 +196,8 @@ def drive_table(
 ) -> Places:
     """The table of one drive; ids are the names of the images without suffix behind `prefix` (default: the drive)."""
     x, y, z = xyz.T
-    ids = [f"{prefix or name}/{PurePosixPath(path).stem}" for path in paths]
+    files = (path.rpartition("/")[2] for path in paths)
+    ids = [f"{prefix or name}/{file.rpartition('.')[0] or file}" for file in files]
     columns = {"place_id": ids, "sequence": name, **values}
     return Places(path=paths, root=root, frames=frame, x=x, y=y, z=z, **columns)
 

@@ -9,6 +9,9 @@
       images/              the images, under the names in the model; option `images`
         left/0001.jpg
 
+Binary models need pycolmap: `pip install 'mappable[colmap]'`. Without it, write the model as text:
+`colmap model_converter --output_type TXT`.
+
 A model has no scale and no up. The reader estimates up from the cameras, because people and robots hold cameras level.
 Then x and y are horizontal. `--up` replaces the estimate. If the points of the model show the ground, z is the height
 above it; else, z is the height relative to the median camera. Notes state up and ground.

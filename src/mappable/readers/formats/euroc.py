@@ -64,7 +64,8 @@ def read(
 
 def _images(root: Path, folder: Path) -> TimedImages:
     table = read_values(folder / "data.csv", ("time", "file"))
-    paths = [f"{below(root, folder / 'data')}/{file}" for file in table.columns["file"]]
+    inside = below(root, folder / "data")
+    paths = [f"{inside}/{file}" for file in table.columns["file"]]
     return TimedImages(paths, table.times("time", "ns"), [f"{table.file}, row {row}" for row in table.row_numbers])
 
 

@@ -87,7 +87,8 @@ def _poses(file: Path, frame: Frame, found: Findings) -> PoseTrack:
 def _listed(root: Path, folder: Path, file: Path) -> TimedImages:
     """The images of a list of times and paths."""
     table = read_words(file, ["time", "path"])
-    paths = [(PurePosixPath(below(root, folder)) / path).as_posix() for path in table.columns["path"]]
+    inside = PurePosixPath(below(root, folder))
+    paths = [(inside / path).as_posix() for path in table.columns["path"]]
     return TimedImages(paths, table.times("time", "s"), [f"{file}, row {number}" for number in table.row_numbers])
 
 
@@ -95,7 +96,8 @@ def _named(root: Path, folder: Path, found: Findings) -> TimedImages:
     """The images of a folder, whose names are their times in seconds."""
     names = [name for name in list_folder(folder) if is_image(name)]
     timed = {name: None for name in names if DECIMAL.fullmatch(name.rpartition(".")[0])}
-    paths = {name: join(below(root, folder), name) for name in names}
+    inside = below(root, folder)
+    paths = {name: join(inside, name) for name in names}
     found.note("images are not named <seconds>.png", (paths[name] for name in names if name not in timed))
     time = np.array([nanoseconds(name.rpartition(".")[0]) for name in timed], dtype=np.int64)
     kept = [paths[name] for name in timed]
