@@ -195,7 +195,7 @@ class Places:
         for name, wanted in values.items():
             if name not in TEXT_COLUMNS:
                 raise BadInputError(f"cannot filter by {shown(name)}, expected one of: {', '.join(TEXT_COLUMNS)}")
-            mask &= _is_in(self.table[name], [wanted] if isinstance(wanted, str) else wanted)
+            mask &= _is_in(_text_array(name, getattr(self, name)), [wanted] if isinstance(wanted, str) else wanted)
         return self[mask]
 
     def training(self) -> Ints:
@@ -216,7 +216,7 @@ class Places:
 
     def sequences(self) -> dict[str, Ints]:
         """Row numbers of each sequence, in row order; sequences in order of first appearance."""
-        coded = compute.dictionary_encode(self.table["sequence"].combine_chunks())
+        coded = compute.dictionary_encode(_text_array("sequence", self.sequence))
         codes, names = np.array(coded.indices), coded.dictionary.to_pylist()
         rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=len(names)))[:-1])
         return dict(zip(names, rows, strict=True)) if names else {}

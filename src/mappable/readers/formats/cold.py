@@ -124,7 +124,9 @@ def read(
     rows = [row for name in sorted(uses) for row in _rows(name, sequences[name], found)]
     columns = zip(*rows, strict=True) if rows else [()] * 6
     time, x, y, yaw, path, sequence = (list(column) for column in columns)
-    frame = [name.split("/")[0] for name in sequence]
+    frames = {name: name.split("/")[0] for name in uses}
+    conditions = {name: name.split("_")[1].rstrip("0123456789") for name in uses}
+    frame = [frames[name] for name in sequence]
     places = Places(
         path=path,
         root=root,
@@ -135,16 +137,20 @@ def read(
         frames=[Frame(name) for name in dict.fromkeys(frame)],
         frame=frame,
         sequence=sequence,
-        condition=[name.split("_")[1].rstrip("0123456789") for name in sequence],
+        condition=[conditions[name] for name in sequence],
         split=[uses[name][0] for name in sequence],
         role=[uses[name][1] for name in sequence],
-        place_id=[f"{name}/{Path(one).stem}" for name, one in zip(sequence, path, strict=True)],
+        place_id=[f"{name}/{_stem(one)}" for name, one in zip(sequence, path, strict=True)],
     )
     if protocol == "paper":
         counts = {split: int((places.split == split).sum()) for split in PAPER_COUNTS}
         parts = (f"{split} {counts[split]:,} images (paper: {paper:,})" for split, paper in PAPER_COUNTS.items())
         found.say("; ".join(parts), warning=False)
     return places
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].rpartition(".")[0]
 
 
 # Folders

@@ -77,32 +77,29 @@ class _Names:
     """The images whose names hold a position: their paths, and the fields of their names."""
 
     def __init__(self, paths: Iterator[str], found: Findings) -> None:
-        self.found, self.paths, self.rows = found, list[str](), list[list[str]]()
+        self.found, self.paths, rows = found, list[str](), list[list[str]]()
         others, missing = [], [""] * FIELDS
         for path in paths:
             name = path.rpartition("/")[2]
             fields = name.rpartition(".")[0].split("@")
-            problem = _problem(name, fields)
-            if problem:
-                others.append(f"{path}: {problem}")
-            else:
+            if _is_placed(name, fields):
                 self.paths.append(path)
-                self.rows.append((fields + missing)[:FIELDS])
+                rows.append(fields + missing)
+            else:
+                others.append(f"{path}: {_problem(name, fields)}")
+        self.columns = [*zip(*rows, strict=False)]
         found.note("images were left out, because their names are not @east@north@…", others)
 
-    def texts(self, field: int) -> list[str]:
-        return [row[field] for row in self.rows]
+    def texts(self, field: int) -> tuple[str, ...]:
+        return self.columns[field] if self.columns else ()
 
     def parse(self, field: int, convert: Callable[[str], Value | None], default: Value, problem: str) -> list[Value]:
         """A field of all names; the default if it is empty or, with a note, if `convert` returns None."""
-        values, bad, known = [], [], cache(convert)
-        for path, row in zip(self.paths, self.rows, strict=True):
-            value = known(row[field]) if row[field] else default
-            if value is None:
-                bad.append(f"{path}: {shown(row[field])}")
-            values.append(default if value is None else value)
+        known: dict[str, Value | None] = {text: convert(text) for text in set(self.texts(field)) if text}
+        values = [known[text] if text else default for text in self.texts(field)]
+        bad = (f"{self.paths[row]}: {shown(self.texts(field)[row])}" for row, one in enumerate(values) if one is None)
         self.found.note(problem, bad)
-        return values
+        return [default if value is None else value for value in values]
 
     def numbers(self, field: int, what: str, limit: float = math.inf) -> Floats:
         def convert(text: str) -> float | None:
@@ -189,15 +186,21 @@ def _listed_paths(file: Path, folder: Path) -> list[str]:
     return list(listed)
 
 
+def _is_placed(name: str, fields: list[str]) -> bool:
+    """True if the name of an image holds east and north."""
+    if len(fields) < 3 or fields[0] or _suffix(name) not in SUFFIXES:
+        return False
+    return math.isfinite(_number(fields[EAST])) and math.isfinite(_number(fields[NORTH]))
+
+
 def _problem(name: str, fields: list[str]) -> str:
-    """Why the name does not hold east and north; "" if it does."""
+    """Why the name does not hold east and north."""
     if _suffix(name) not in SUFFIXES:
         return "not an image file"
     if fields[0] or len(fields) < 3:
         return "does not begin with @" if fields[0] else "east and north are missing"
-    wrong = {"east": EAST, "north": NORTH}
-    wrong = {what: field for what, field in wrong.items() if not math.isfinite(_number(fields[field]))}
-    return next((f"{what} {shown(fields[field])} is not a finite number" for what, field in wrong.items()), "")
+    what, field = ("north", NORTH) if math.isfinite(_number(fields[EAST])) else ("east", EAST)
+    return f"{what} {shown(fields[field])} is not a finite number"
 
 
 def _suffix(name: str) -> str:
