@@ -56,7 +56,7 @@ OTHER_WRITES = {
     "learning/metrics.py": 1,
     "evaluation/embedding.py": 2,  # a partial file and its checksums
     "maps/exchange.py": 1,  # to a file of `written_together`
-    "features/weight_sources.py": 2,  # in a temporary folder
+    "features/fetching.py": 1,  # in a temporary folder
     "features/onnx_int8.py": 1,  # in a temporary folder
 }
 LIBRARY_WRITERS = {"save", "savefig", "write_table", "save_file", "to_parquet", "tofile", "savez", "savetxt"}

