@@ -1,6 +1,7 @@
 """`mappable encoders [ENCODER...]`: list what encoders can be made of, or show size, license and speed of encoders."""
 
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ KINDS = {
     "encoder.safetensors": "trained by `mappable train`; also the folder of a training run or a map",
     "NAME.onnx": "written by `mappable export`",
     "NAME.onnx with NAME.yaml": "any ONNX file; the YAML file describes its images",
+    "NAME": "an encoder of others, from the table below",
     "hub:OWNER/REPO:ENTRY": "any torch.hub model; also hub:OWNER/REPO@COMMIT:ENTRY and hub:/FOLDER:ENTRY",
     "--descriptors FILE": "descriptors of any other program",
 }
@@ -39,7 +41,7 @@ def encoders(
     trust_code: TrustCode = False,
     as_json: AsJson = False,
 ) -> None:
-    """List weight sets, backbones, aggregators and kinds of encoders; or show the given encoders.
+    """List weight sets, backbones, aggregators, kinds of encoders and encoders by name; or show the given encoders.
 
     `mappable weights` fetches weight sets. The page docs/encoders.md explains encoders of others.
     """
@@ -62,6 +64,7 @@ def encoders(
 
 def _list_parts(device: str, measure: bool, as_json: bool) -> None:
     from mappable.features.aggregators import aggregator_names
+    from mappable.features.foreign.named import ENCODERS
     from mappable.features.weights import WEIGHT_SETS, cached_file
 
     backbones = _backbones(device, measure)
@@ -74,7 +77,8 @@ def _list_parts(device: str, measure: bool, as_json: bool) -> None:
             for name, one in weights.items()
         ]
         parts = {"weights": sets, "backbones": backbones, "aggregators": aggregator_names()}
-        print_json(parts | {"kinds": KINDS})
+        named = [asdict(encoder) | {"name": name} for name, encoder in ENCODERS.items()]
+        print_json(parts | {"kinds": KINDS, "named": named})
         return
     typer.echo("weight sets (mappable weights SET fetches one):")
     for name, one in weights.items():
@@ -92,6 +96,23 @@ def _list_parts(device: str, measure: bool, as_json: bool) -> None:
     typer.echo("encoders, and descriptors in place of an encoder:")
     for name, meaning in KINDS.items():
         typer.echo(f"  {name}: {meaning}")
+    headings = ["name", "image", "numbers", "license", "needs", "run by us"]
+    rows = [
+        [name, f"{one.side}x{one.side}", f"{one.dimensions:,}", one.license, " ".join(one.needs), "no"]
+        for name, one in ENCODERS.items()
+    ]
+    print_table(headings, rows, numbers=("numbers",))
+    typer.echo(best_sentence())
+
+
+def best_sentence() -> str:
+    """One sentence about the best encoder by name that this machine can fetch."""
+    from mappable.features.foreign.named import best_at_hand
+
+    best = best_at_hand()
+    if best is None:
+        return "No encoder by name is in the cache, and GitHub cannot be reached."
+    return f"Best for unseen places, of those that this machine can fetch: --encoder {best} (not run by us)"
 
 
 def _backbones(device: str, measure: bool) -> list[dict[str, Any]]:

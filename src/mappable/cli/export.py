@@ -88,12 +88,12 @@ def export(
 
 def _exportable(source: Path | str) -> Path:
     """The file of an encoder of ours; raise for a foreign one."""
-    from mappable.features.foreign.hub import PREFIX
     from mappable.features.onnx_file import FORMAT
+    from mappable.features.opening import is_hub
     from mappable.files import reading
 
     file = Path(source)
-    foreign = str(source).startswith(PREFIX) or file.suffix == ".yaml"
+    foreign = is_hub(source) or file.suffix == ".yaml"
     if not foreign and file.suffix == ".onnx":
         with reading(file):
             foreign = FORMAT.name.encode() not in file.read_bytes()

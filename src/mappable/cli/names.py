@@ -8,6 +8,7 @@ from typer.core import TyperCommand
 
 # Module and attribute of each list. They are imported only for the help of one command: some modules import PyTorch.
 SOURCES = {
+    "encoders": "mappable.features.foreign.named:ENCODERS",
     "losses": "mappable.learning.losses:LOSS_NAMES",
     "map_protocols": "mappable.evaluation.protocols:MAP_PROTOCOLS",
     "methods": "mappable.recovery.methods:METHODS",

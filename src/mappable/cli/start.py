@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shlex
+import shutil
 import sys
 import time
 from contextlib import nullcontext, redirect_stdout
@@ -89,11 +90,13 @@ def _make(
     overwrite: bool,
 ) -> "tuple[Places, dict[str, Any]]":
     """Do all steps but the last; return the table, and what was made and found."""
+    from mappable.cli.encoders import best_sentence
     from mappable.cli.estimate import describe_places, estimate_of, print_estimate
     from mappable.cli.map_build import save_map
     from mappable.cli.output import print_chosen, print_plan
     from mappable.cli.places import findings
     from mappable.cli.train import plan_of, run_plan, stoppable
+    from mappable.features.activations import FOLDER as ACTIVATIONS
     from mappable.learning.auto import choose_size
     from mappable.learning.folder import OtherRunError
     from mappable.localization.advice import advise
@@ -132,6 +135,7 @@ def _make(
     _remember(UNFINISHED + known, out / USED)
     plan = plan_of(places, [], device=device)
     print_plan(plan)
+    typer.echo(best_sentence())
     with stoppable():
         try:
             chosen = run_plan(table, places, plan, model, minutes=minutes, device=device, overwrite=overwrite)
@@ -161,6 +165,7 @@ def _make(
     text = json.dumps(estimate, indent=2).encode()
     write_atomically(out / ESTIMATE, lambda stream: stream.write(text))
     _remember(known, out / USED)
+    shutil.rmtree(table / ACTIVATIONS, ignore_errors=True)  # 0.7 MB per image, which only training needs
     typer.echo(f"\nmade in {(time.perf_counter() - began) / 60:.1f} minutes: {folder}")
     return places, {"map": str(folder), "encoder": asdict(chosen), "estimate": estimate, "advice": advice}
 

@@ -10,6 +10,7 @@ from mappable.features.encoder import Encoder
 from mappable.features.files import encoder_file
 from mappable.features.foreign.description import read_description
 from mappable.features.foreign.hub import PREFIX, open_described, open_hub
+from mappable.features.foreign.named import find_named
 from mappable.features.foreign.onnx_model import FORMAT as KEPT
 from mappable.features.foreign.onnx_model import open_kept, open_onnx
 from mappable.features.image_encoder import ImageEncoder
@@ -25,13 +26,16 @@ Backend = Literal["torch", "onnx"]
 def open_file(
     source: Path | str, device: str = "auto", backend: Backend | None = None, *, trust_code: bool = False
 ) -> ImageEncoder:
-    """Open the encoder in a file, in a training run's folder or on torch.hub, on `device`.
+    """Open the encoder in a file, in a training run's folder or on torch.hub, or a named one, on `device`.
 
     torch computes a .safetensors file. With `backend` "onnx", onnxruntime computes it, from an ONNX file that is
     exported once to the user's cache. onnxruntime computes an .onnx file. If `mappable export` did not write that file,
     a description is beside it, with the suffix .yaml. A description can also name a torch.hub model; so does a source
     like hub:OWNER/REPO:ENTRY. Foreign code runs only after consent, which `trust_code` gives.
     """
+    if named := find_named(source):
+        _refuse_onnx(str(source), backend)
+        return open_described(named.description(str(source)), device, trust_code=trust_code)
     if str(source).startswith(PREFIX):
         _refuse_onnx(str(source), backend)
         return open_hub(str(source), device, trust_code=trust_code)
@@ -39,6 +43,11 @@ def open_file(
     if file.suffix not in OPENERS:
         raise BadInputError(f"{file}: not an encoder file; its name must end in {' or '.join(OPENERS)}")
     return OPENERS[file.suffix](file, device, backend, trust_code)
+
+
+def is_hub(source: Path | str) -> bool:
+    """True if `source` names a torch.hub model instead of a file."""
+    return str(source).startswith(PREFIX) or find_named(source) is not None
 
 
 def _open_torch(file: Path, device: str, backend: Backend | None, trust_code: bool) -> ImageEncoder:

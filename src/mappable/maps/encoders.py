@@ -4,9 +4,8 @@ from pathlib import Path
 
 from mappable.errors import BadInputError
 from mappable.features.files import encoder_file
-from mappable.features.foreign.hub import PREFIX
 from mappable.features.image_encoder import ImageEncoder
-from mappable.features.opening import Backend, open_file
+from mappable.features.opening import Backend, is_hub, open_file
 from mappable.maps.folder import MAP
 from mappable.maps.map import Map
 from mappable.places.decoding import RawDecoding
@@ -24,7 +23,7 @@ def find_encoder(source: Path | str) -> Path | str:
 
     The name of a torch.hub model is returned as it is.
     """
-    if str(source).startswith(PREFIX):
+    if is_hub(source):
         return str(source)
     if not (Path(source) / MAP).is_file():
         return encoder_file(source)
