@@ -248,8 +248,7 @@ SUBJECTS = {
         Subject("map: undistortion", "raw-map", "undistortion-*", _undistorted),
         Subject("clusters", "set", "activations/clusters-*", _clusters),
         Subject("activations", "frozen", "*.bin", _frozen, mends=True),
-        Subject("activations: images", "frozen", "*.sha256", _frozen, mends=True),
-        Subject("activations: checksums", "frozen", "*.xxh3", _frozen, mends=True),
+        Subject("activations: index", "frozen", "*.index", _frozen, mends=True),
         Subject("study: descriptors", "study", "*.f16", _study_descriptors, mends=True),
     )
 }

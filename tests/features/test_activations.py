@@ -90,22 +90,6 @@ def test_damaged_activations_are_computed_again(
     assert lowered == [1]
 
 
-def test_activations_of_an_earlier_version_get_checksums_when_others_are_added(
-    encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[int]
-) -> None:
-    few = images.take(np.arange(10))
-    first = compute(encoder, few, tmp_path)
-    (checksums,) = tmp_path.glob("*.xxh3")
-    whole = checksums.read_bytes()
-    checksums.unlink()
-    lowered.clear()
-    assert compute(encoder, few, tmp_path).equal(first)
-    assert lowered == [1]
-    compute(encoder, images, tmp_path)
-    assert checksums.read_bytes()[: len(whole)] == whole
-    assert len(checksums.read_bytes()) == 16 * 40
-
-
 def test_what_is_there_of_other_images_is_not_computed_again(
     encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[int]
 ) -> None:
@@ -127,15 +111,15 @@ def test_what_a_stopped_run_computed_is_completed(
     encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[int]
 ) -> None:
     whole = compute(encoder, images, tmp_path)
-    (file,), (names,) = tmp_path.glob("*.bin"), tmp_path.glob("*.sha256")
+    (file,), (names,) = tmp_path.glob("*.bin"), tmp_path.glob("*.index")
     data, digests = file.read_bytes(), names.read_bytes()
     row = len(data) // 40
     for kept, named, expected in (
         (0, 0, [16, 16, 8]),
         (100, 0, [16, 16, 8]),
-        (16 * row, 16 * 32, [16, 8]),
-        (20 * row, 16 * 32, [16, 8]),  # killed before the digests were written
-        (len(data) - 3, 40 * 32, [1]),  # and something that should not be
+        (16 * row, 16 * 48, [16, 8]),
+        (20 * row, 16 * 48, [16, 8]),  # killed before the digests were written
+        (len(data) - 3, 40 * 48, [1]),  # and something that should not be
     ):
         file.write_bytes(data[:kept])
         names.write_bytes(digests[:named])

@@ -4,11 +4,12 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from mappable.arrays import Ints, Pixels
@@ -23,9 +24,7 @@ from mappable.progress import progress_bar, track
 
 FOLDER = "activations"  # name of the folder inside a converted set
 BATCH_SIZE = 16  # images; always the same, because the batch size may change how sums are rounded
-DIGEST_BYTES = 32  # length of an image's SHA-256
-CHECKSUM_BYTES = 16  # length of the checksum of its activations
-FORGOTTEN = bytes(DIGEST_BYTES)  # replaces the digest of an image whose activations are damaged
+ENTRY = np.dtype([("image", np.uint8, 32), ("checksum", np.uint8, 16)])  # SHA-256 and XXH3; zeros if damaged
 
 
 def frozen_activations(
@@ -59,9 +58,9 @@ def _batches(rows: Ints) -> Iterator[Ints]:
 
 
 class _Store:
-    """A growing file of activations, and two more, in the same order: digests of their images, and their checksums.
+    """A growing file of activations, and an index in the same order: digests of their images, and their checksums.
 
-    Activations reach the disk before their digests, so that every activation with a digest is complete.
+    Activations reach the disk before their entries in the index, so that every entry has complete activations.
     """
 
     def __init__(self, folder: Path, encoder: Encoder, device: torch.device, precision: Precision) -> None:
@@ -71,90 +70,68 @@ class _Store:
         self.example = _lower(encoder, probe, device, precision)  # represents weights and the machine's arithmetic
         about = {"shape": list(self.example.shape), "dtype": str(self.example.dtype), "weights": encoder.about.weights}
         key = hashlib.sha256(json.dumps(about).encode() + self.example.float().cpu().numpy().tobytes()).hexdigest()[:16]
-        self.file, self.digests = folder / f"{key}.bin", folder / f"{key}.sha256"
-        self.checksums = folder / f"{key}.xxh3"
+        self.file, self.index = folder / f"{key}.bin", folder / f"{key}.index"
 
     def of(self, images: Images) -> Inputs:
         """Activations of the images, mapped into memory."""
         wanted = _digests_of(images)
         with writing(self.file):
-            known = self._known()
-            damaged = self._damaged([known[image] for image in wanted if image in known])
-            if damaged:
+            if damaged := self._damaged(wanted):
                 print(f"note: {self.file}: {len(damaged):,} activations are damaged; computing again", file=sys.stderr)
-                self._forget(damaged)
-                known = self._known()
-            if not known.keys() >= set(wanted):
+                with self.index.open("r+b") as stream:
+                    for row in damaged:
+                        stream.seek(row * ENTRY.itemsize)
+                        stream.write(bytes(ENTRY.itemsize))
+            if not self._known().keys() >= set(wanted):
                 self._add(images, wanted)
-                known = self._known()
-            mapped = self._map(self._rows())
+            known = self._known()
+            mapped = self._map(len(self._entries()))
         rows = np.array([known[image] for image in wanted], dtype=np.int64)
         return HostInputs(TensorRows(mapped, torch.from_numpy(rows)))
 
-    def _rows(self) -> int:
-        """The number of complete rows."""
-        if not self.file.is_file() or not self.digests.is_file():
-            return 0
-        return min(self.digests.stat().st_size // DIGEST_BYTES, self.file.stat().st_size // self.example.nbytes)
+    def _entries(self) -> NDArray[np.void]:
+        """The index of all complete rows."""
+        if not self.file.is_file() or not self.index.is_file():
+            return np.empty(0, ENTRY)
+        entries = np.fromfile(self.index, ENTRY)
+        return entries[: self.file.stat().st_size // self.example.nbytes]
 
     def _known(self) -> dict[bytes, int]:
         """The row of each stored image, by its digest."""
-        rows = self._rows()
-        content = self.digests.read_bytes() if rows else b""
-        found = {content[DIGEST_BYTES * row : DIGEST_BYTES * (row + 1)]: row for row in range(rows)}
-        found.pop(FORGOTTEN, None)
-        return found
+        return {entry["image"].tobytes(): row for row, entry in enumerate(self._entries()) if entry["image"].any()}
 
-    def _checksums_of(self, rows: Iterable[int]) -> list[bytes]:
-        """Checksums of stored activations."""
-        nbytes = self.example.nbytes
-        stored = np.memmap(self.file, np.uint8, "r", shape=(self._rows(), nbytes))
-        return [bytes.fromhex(digest(stored[row])) for row in rows]
-
-    def _damaged(self, rows: list[int]) -> list[int]:
-        """The rows that do not match their checksum. Earlier versions wrote no checksums."""
-        content = self.checksums.read_bytes() if rows and self.checksums.is_file() else b""
-        rows = [row for row in rows if row < len(content) // CHECKSUM_BYTES]
+    def _damaged(self, wanted: list[bytes]) -> list[int]:
+        """The rows of wanted images that do not match their checksum."""
+        known, entries = self._known(), self._entries()
+        rows = [known[image] for image in dict.fromkeys(wanted) if image in known]
         if not rows:
             return []
-        expected = (content[CHECKSUM_BYTES * row : CHECKSUM_BYTES * (row + 1)] for row in rows)
-        found = self._checksums_of(track(rows, "checking frozen layers", len(rows)))
-        return [row for row, ours, stored in zip(rows, found, expected, strict=True) if ours != stored]
-
-    def _forget(self, rows: list[int]) -> None:
-        with self.digests.open("r+b") as stream:
-            for row in rows:
-                stream.seek(row * DIGEST_BYTES)
-                stream.write(FORGOTTEN)
+        stored = np.memmap(self.file, np.uint8, "r", shape=(len(entries), self.example.nbytes))
+        checked = track(rows, "checking frozen layers", len(rows))
+        return [row for row in checked if bytes.fromhex(digest(stored[row])) != entries[row]["checksum"].tobytes()]
 
     def _add(self, images: Images, wanted: list[bytes]) -> None:
         """Compute missing activations. If another process is computing them, wait for it."""
         with wait_for(self.file.with_suffix(".lock"), "computes the same layers"):
-            known, count = self._known(), self._rows()
+            known, count = self._known(), len(self._entries())
             first = {image: row for row, image in reversed(list(enumerate(wanted))) if image not in known}
             missing = np.array(sorted(first.values()), dtype=np.int64)
             with (
                 self.file.open("ab") as stream,
-                self.checksums.open("ab") as checksums,
-                self.digests.open("ab") as names,
+                self.index.open("ab") as index,
                 progress_bar("frozen layers", len(missing)) as advance,
             ):
                 stream.truncate(count * self.example.nbytes)
-                names.truncate(count * DIGEST_BYTES)
-                checked = min(count, checksums.tell() // CHECKSUM_BYTES)
-                checksums.truncate(checked * CHECKSUM_BYTES)
-                if checked < count:
-                    checksums.writelines(self._checksums_of(range(checked, count)))
+                index.truncate(count * ENTRY.itemsize)
                 for rows in _batches(missing):
                     part = _lower(self.encoder, images.read(rows), self.device, self.precision)
                     content = part.contiguous().view(torch.uint8).cpu().numpy().reshape(len(rows), -1)
                     stream.write(content.tobytes())
                     stream.flush()
                     os.fsync(stream.fileno())
-                    checksums.writelines(bytes.fromhex(digest(row)) for row in content)
-                    checksums.flush()
-                    names.write(b"".join(wanted[row] for row in rows))
-                    names.flush()
+                    for row, numbers in zip(rows, content, strict=True):
+                        index.write(wanted[row] + bytes.fromhex(digest(numbers)))
+                    index.flush()
                     advance(len(rows))
 
     def _map(self, rows: int) -> Tensor:
