@@ -148,7 +148,7 @@ def candidates(fit: Tensor, elsewhere: Tensor, parts: int, given: argparse.Names
         if dimensions >= fit.shape[1]:
             continue
         if dimensions <= max(DIMENSIONS):
-            yield "ours", dimensions, fit_reduction(fit, parts, dimensions, 0)
+            yield "ours", dimensions, fit_reduction(fit, dimensions, 0)
         if named("random"):
             for draw in range(DRAWS):
                 yield "random", dimensions, partial(at_random, parts=parts, dimensions=dimensions, draw=draw)

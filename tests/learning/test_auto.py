@@ -44,28 +44,22 @@ def test_a_table_gives_radii_size_and_landmarks(tmp_path: Path) -> None:
     assert settings.size == (280, 152)  # the shape of the files, and about 240x180 pixels
     assert settings.trainable == "last"
     assert settings.landmarks == found.off_the_shelf.landmarks == 80
-    assert found.off_the_shelf.dimensions is None  # 200 images give no 2,048 components
+    assert settings.dimensions == found.off_the_shelf.dimensions == 768
     assert {"positive_radius", "size", "iterations", "landmarks"} <= {one.name for one in found.reasons}
 
 
-@pytest.mark.parametrize("at_hand", [True, False])
-def test_without_resnet_a_gpu_trains_all_layers_of_vgg(
-    at_hand: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(auto, "is_at_hand", lambda name: at_hand)
+def test_a_gpu_trains_the_last_block_of_resnet(tmp_path: Path) -> None:
     found = plan(street(tmp_path, size=(160, 120)), gpu=True)
     assert found.trained is not None
     assert found.trained.size == (160, 120)  # small files keep their size
-    expected = ("resnet50-keras", "last", 0.0, 50, 2e-4) if at_hand else ("vgg16-v1", "all", 0.3, 20, 1e-4)
-    names = ("weights", "trainable", "light", "distillation", "learning_rate")
-    assert tuple(getattr(found.trained, name) for name in names) == expected
-    assert found.off_the_shelf.weights == expected[0]
+    assert (found.trained.weights, found.trained.trainable) == ("resnet50-keras", "last")
 
 
 def test_a_given_file_of_weights_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "is_at_hand", lambda name: False)
-    found = plan(street(tmp_path), gpu=False, changes={"weights_file": "resnet.h5"})
-    assert found.off_the_shelf.weights == found.settings.weights == "resnet50-keras"
+    monkeypatch.setattr(auto, "set_in", lambda file: "vgg16-v1")
+    found = plan(street(tmp_path), gpu=False, changes={"weights_file": "mine.pth"})
+    assert (found.settings.weights, found.settings.backbone) == ("vgg16-v1", "vgg16")
+    assert found.settings.weights_file == "mine.pth"
 
 
 def test_opposite_views_limit_the_yaw(tmp_path: Path) -> None:

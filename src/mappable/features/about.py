@@ -28,7 +28,7 @@ class About:
     - `model`: configuration of a backbone that is a vision model of transformers.
     - `init_source`: images that gave the clusters: "train", or a folder; "" if there are no clusters yet.
     - `positive_radius` and `negative_radius`: in `unit`. `feature_scale_squared`: the paper's F². All of them are
-      unknown before training. With a reduction, F² stays unknown: training knew only the whole descriptors.
+      unknown before training. In files of earlier versions with a reduction, F² is unknown too.
     - `proportional`: whether a geometric loss made squared feature distances follow squared distances in the world.
     - `data`: fingerprint of the training images. `sequences`: the sequences of the training images.
     - `foreign`: name, code version and license of an encoder that is not ours; {} for ours.

@@ -4,15 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Literal, get_args
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from mappable.arrays import Floats32, Ints
+from mappable.arrays import Ints
 from mappable.errors import BadInputError
-from mappable.features.about import About
-from mappable.features.inputs import HostInputs, Inputs
-from mappable.places.pixels import AnyImages, images_of
+from mappable.features.inputs import Inputs
 from mappable.progress import progress_bar
 
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -56,32 +53,6 @@ def describe(
             advance(len(part))
     assert result is not None  # noqa: S101 - there is at least one portion
     return result
-
-
-def embed_images(
-    network: Callable[[Tensor], Tensor],
-    images: AnyImages,
-    about: About,
-    *,
-    device: torch.device | str,
-    batch_size: int | None,
-    precision: Precision,
-    progress: bool,
-) -> Floats32:
-    """Descriptors (n, dimensions) by `network` of uint8 images with the size in `about`."""
-    pixels = images_of(images, about.size, about.fit)
-    described = describe(
-        network,
-        HostInputs(pixels),
-        np.arange(len(pixels)),
-        device=device,
-        batch_size=batch_size,
-        precision=precision,
-        title="describing images" if progress else None,
-        gather="cpu",
-    )
-    descriptors: Floats32 = described.numpy()
-    return descriptors
 
 
 def default_batch_size(device: torch.device) -> int:

@@ -3,8 +3,7 @@
 import hashlib
 import json
 import math
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,10 +18,18 @@ from mappable.features.about import About
 from mappable.features.aggregators import Aggregator, find_aggregator
 from mappable.features.backbones import Backbone, find_backbone
 from mappable.features.clusters import sample_local
-from mappable.features.embedding import Precision, actual_precision, describe, embed_images
+from mappable.features.embedding import Precision, actual_precision, describe
 from mappable.features.files import check_tensors_fit, copy_tensors, read_encoder, write_encoder
+from mappable.features.image_encoder import ImageEncoder
 from mappable.features.inputs import HostInputs
-from mappable.features.reduction import MOST_IMAGES, Reduction, fit_reduction
+from mappable.features.reduction import (
+    MOST_IMAGES,
+    PROJECTION,
+    EarlierReduction,
+    Reduction,
+    fit_reduction,
+    stored_reduction,
+)
 from mappable.features.vectors import unit
 from mappable.features.vision_models import PREFIX, PRETRAINED, VisionModel, fetch_model
 from mappable.features.weights import check_backbone, find_weights, load_weights
@@ -35,7 +42,7 @@ RANDOM_WEIGHTS = "random"  # instead of a weight set; images are normalized as f
 NORMALIZATION = "normalisation"  # this name is in ONNX files, so it counts in their fingerprints; codespell:ignore
 
 
-class Encoder(nn.Module):
+class Encoder(nn.Module, ImageEncoder):
     """Turns uint8 images (n, height, width, 3) into descriptors (n, dimensions), float32 and of length one.
 
     `Encoder.create` makes a new encoder, whose aggregator must then be initialized with images. `Encoder.load` reads a
@@ -44,9 +51,10 @@ class Encoder(nn.Module):
 
     backbone: Backbone
     aggregator: Aggregator
-    reduction: Reduction | None
+    reduction: Reduction | EarlierReduction | None
 
-    def __init__(self, about: About) -> None:
+    def __init__(self, about: About, stored: Mapping[str, Tensor] | None = None) -> None:
+        """Make the layers. The tensors `stored` in a file tell the reduction, which a new encoder has after a fit."""
         super().__init__()
         check_settings(about.size, about.fit)
         self.about = about
@@ -56,8 +64,9 @@ class Encoder(nn.Module):
             self.backbone = VisionModel(about.model, about.backbone)
         self.aggregator = find_aggregator(about.aggregator)(self.backbone.channels, about.clusters)
         self.reduction = None
-        if about.dimensions is not None:
-            self.reduction = Reduction(self.aggregator.dimensions, self.aggregator.parts, about.dimensions)
+        if about.dimensions is not None and stored is not None:
+            inputs, parts = self.aggregator.dimensions, self.aggregator.parts
+            self.reduction = stored_reduction(inputs, parts, about.dimensions, stored)
         if min(about.size) < self.backbone.stride:
             size, smallest = f"{about.size[0]}x{about.size[1]}", self.backbone.stride
             raise BadInputError(f"size is {size}, expected at least {smallest}x{smallest} for {about.backbone}")
@@ -84,8 +93,8 @@ class Encoder(nn.Module):
 
         `weights_file` is a file with the weight set, to use instead of a download. `backbone` is by default that of
         the weight set; random weights are by default those of VGG-16. The weights of a backbone "transformers:NAME" are
-        by default its own, "pretrained". `dimensions` is the length of a descriptor (default: all numbers that the
-        aggregator gives).
+        by default its own, "pretrained". `dimensions` is the largest length of a descriptor (default: all numbers that
+        the aggregator gives).
         """
         if backbone is not None and backbone.startswith(PREFIX):
             about = About(weights=weights or PRETRAINED, size=size, fit=fit, backbone=backbone, aggregator=aggregator)
@@ -122,12 +131,20 @@ class Encoder(nn.Module):
         return encoder
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> torch.device:  # type: ignore[override]
         """The device on which it computes; `encoder.to("cuda")` moves it."""
         return self.get_buffer(NORMALIZATION).device
 
+    inputs = device
+
     @property
-    def dimensions(self) -> int:
+    def precisions(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The device's own precision first."""
+        best = actual_precision(self.device, "auto")
+        return best, "float32", "bfloat16"
+
+    @property
+    def dimensions(self) -> int:  # type: ignore[override]
         """The length of a descriptor."""
         return self.aggregator.dimensions if self.reduction is None else self.reduction.dimensions
 
@@ -159,33 +176,16 @@ class Encoder(nn.Module):
             activations = activations.float()  # stored activations may be bfloat16
         return self.backbone.upper(activations)
 
-    def actual_precision(self, precision: Precision) -> str:
-        """The precision in which the backbone computes for the option `precision`."""
-        return actual_precision(self.device, precision)
-
     def for_queries(self) -> Callable[[Pixels], Floats32]:
         """A function that describes a few decoded images with low latency: `embed` of a `FastEncoder`."""
         from mappable.features.fast_encoder import FastEncoder  # here, because it imports this module
 
         return FastEncoder(self).embed
 
-    def embed(
-        self,
-        images: AnyImages,
-        *,
-        batch_size: int | None = None,
-        precision: Precision = "auto",
-        progress: bool = True,
-    ) -> Floats32:
-        """Describe images: places, whose files are decoded, or uint8 images (n, height, width, 3).
-
-        Returns descriptors (n, dimensions). `batch_size` is the number of images at a time (default: 256 on a GPU, 32
-        on a CPU).
-        """
+    def describe(self, images: Tensor) -> Tensor:
+        """Descriptors of images on the encoder's device."""
         self.check_ready()
-        return embed_images(
-            self, images, self.about, device=self.device, batch_size=batch_size, precision=precision, progress=progress
-        )
+        return self.forward(images)
 
     def check_ready(self) -> None:
         """Raise if the aggregator has not been initialized."""
@@ -232,9 +232,9 @@ class Encoder(nn.Module):
         batch_size: int | None = None,
         precision: Precision = "auto",
     ) -> None:
-        """Fit a reduction to at most 4,096 random images, such as the images of a map.
+        """Fit a reduction to at most 2,048 random images, such as the images of a map; see `fit_reduction`.
 
-        It replaces an earlier reduction. With at most `dimensions` images, it is random, and a note says so.
+        It replaces an earlier reduction. An aggregator that gives no more than `dimensions` numbers keeps them.
         """
         aggregate_of, available = self._reader(self.aggregate, images, batch_size, precision)
         self.reduce_by(aggregate_of, available, dimensions=dimensions, seed=seed)
@@ -246,18 +246,14 @@ class Encoder(nn.Module):
         *,
         dimensions: int,
         seed: int,
-        with_note: bool = True,
     ) -> None:
-        """Like `reduce`, with a function that returns descriptors of some `available` images before the reduction.
-
-        The loss knew other distances. So the encoder has no F² and no lambda afterwards.
-        """
+        """Like `reduce`, with a function that returns descriptors of some `available` images before the reduction."""
+        if dimensions >= self.aggregator.dimensions:
+            self.about = replace(self.about, dimensions=None)
+            return
         rows = np.sort(generator(seed, Purpose.REDUCTION_IMAGES).permutation(available)[:MOST_IMAGES])
-        self.reduction = fit_reduction(aggregate_of(rows), self.aggregator.parts, dimensions, seed)
-        if self.reduction.is_random and with_note:
-            reason = f"{len(rows):,} images have fewer than {dimensions:,} principal components"
-            print(f"note: {reason}, so descriptors are reduced by a random projection", file=sys.stderr)
-        self.about = replace(self.about, dimensions=dimensions, feature_scale_squared=None, proportional=False)
+        self.reduction = fit_reduction(aggregate_of(rows), dimensions, seed)
+        self.about = replace(self.about, dimensions=self.reduction.dimensions)
 
     def _reader(
         self, upper: Callable[[Tensor], Tensor], images: AnyImages, batch_size: int | None, precision: Precision
@@ -272,7 +268,7 @@ class Encoder(nn.Module):
         return found, len(inputs)
 
     @property
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str:  # type: ignore[override]
         """16 hexadecimal digits that change with everything on which descriptors depend."""
         digest = hashlib.sha256(json.dumps(self.about.architecture(), sort_keys=True).encode())
         for name, tensor in sorted(self._tensors().items()):
@@ -282,16 +278,21 @@ class Encoder(nn.Module):
 
     def save(self, file: Path | str) -> None:
         """Write the encoder atomically to one file, usually encoder.safetensors."""
-        write_encoder(Path(file), self.about, self._tensors())
+        tensors = self._tensors()
+        if isinstance(self.reduction, Reduction):
+            tensors[PROJECTION] = tensors[PROJECTION].half()  # exact, because the fit rounds it
+        write_encoder(Path(file), self.about, tensors)
 
     @classmethod
     def load(cls, file: Path | str, device: torch.device | str = "cpu") -> "Encoder":
         """Load an encoder that `save` wrote. On the same machine, its descriptors are bit-identical."""
         about, tensors = read_encoder(Path(file))
+        if PROJECTION in tensors:
+            tensors[PROJECTION] = tensors[PROJECTION].float()
         try:
             with torch.device("meta"):  # takes no memory: a damaged description might ask for more than there is
-                check_tensors_fit(cls(about)._tensors(), tensors, str(file))
-            encoder = cls(about)
+                check_tensors_fit(cls(about, tensors)._tensors(), tensors, str(file))
+            encoder = cls(about, tensors)
         except BadInputError as error:
             raise BadInputError(f"{file}: {str(error).removeprefix(f'{file}: ')}") from None
         except (TypeError, ValueError, RuntimeError) as error:

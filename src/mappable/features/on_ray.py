@@ -2,7 +2,6 @@
 
 import json
 import logging
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from mappable.checksums import digest, digest_of_file
 from mappable.containers import read_parquet
 from mappable.errors import BadInputError, MappableError, install_extra, shown
 from mappable.features.embedding import Precision
+from mappable.features.fetching import is_reachable
 from mappable.features.image_encoder import ImageEncoder
 from mappable.features.opening import Backend, open_file
 from mappable.files import reading, write_atomically
@@ -28,6 +28,7 @@ SHARD = 1024  # images per shard, about; a multiple of the batch size
 BATCH = 32  # default number of images per batch on a CPU, as without Ray
 SECONDS = 1.0  # between two looks at the progress
 LISTENS = 10.0  # seconds in which a cluster must accept a connection
+MOST_PORTS = 65_535
 
 
 @dataclass(frozen=True)
@@ -222,12 +223,10 @@ def _check_address(address: str) -> None:
     if address == "local":
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or not port.isdecimal() or int(port) > MOST_PORTS:
         raise BadInputError(f"--on is {shown(address)}, expected local, ray://HOST:10001 or HOST:6379")
-    try:
-        socket.create_connection((host, int(port)), timeout=LISTENS).close()
-    except (OSError, OverflowError) as error:
-        raise _no_cluster(address, str(error)) from None
+    if not is_reachable(f"ray://{host}:{port}", LISTENS):
+        raise _no_cluster(address, "no connection")
 
 
 def _no_cluster(address: str, cause: str) -> BadInputError:

@@ -1,26 +1,23 @@
 """An encoder in an ONNX file, computed by onnxruntime, with the same interface as `Encoder`."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from mappable.arrays import Floats32, Pixels
 from mappable.checksums import check_seal
 from mappable.errors import BadInputError
-from mappable.features.embedding import Precision, embed_images
+from mappable.features.image_encoder import ImageEncoder
 from mappable.features.onnx_file import DESCRIPTORS, FORMAT, IMAGES, Facts, require
 from mappable.formats import KEY
-from mappable.places.pixels import AnyImages
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 NOWHERE = "/nonexistent"  # a folder without files
 
 
-class OnnxEncoder:
+class OnnxEncoder(ImageEncoder):
     """Describes images with a file of `export_onnx` or `export_int8`.
 
     A float32 file is the same encoder as its source, with the same fingerprint: one may describe a map's landmarks and
@@ -29,6 +26,8 @@ class OnnxEncoder:
     `threads` is the number of threads per call (default: as many as torch uses). `providers` are onnxruntime's, in
     order of preference (default: a GPU if onnxruntime finds one, else the CPU).
     """
+
+    inputs = torch.device("cpu")
 
     def __init__(self, file: Path | str, *, threads: int | None = None, providers: Sequence[Any] | None = None) -> None:
         require("onnxruntime")
@@ -47,66 +46,15 @@ class OnnxEncoder:
             remedy = f"describe its images in {Path(file).with_suffix('.yaml').name} beside it (docs/encoders.md)"
             raise BadInputError(f"{file}: an ONNX file that `mappable export` did not write; {remedy}")
         self.facts = Facts.from_text(described, Path(file))
-        self.about = self.facts.about
+        self.about, self.dimensions = self.facts.about, self.facts.dimensions
+        self.fingerprint = self.facts.fingerprint  # the encoder's own in float32, another one in int8
+        self.precision = self.facts.precision  # of the convolutions: float32 or int8
+        self.precisions = (self.precision,)
+        self.provider = str(self._session.get_providers()[0])
+        self.device = torch.device("cuda" if self.provider == CUDA else "cpu")
 
-    @property
-    def dimensions(self) -> int:
-        """Length of a descriptor."""
-        return self.facts.dimensions
-
-    @property
-    def fingerprint(self) -> str:
-        """16 hexadecimal digits: the encoder's own in float32, different ones in int8."""
-        return self.facts.fingerprint
-
-    @property
-    def precision(self) -> str:
-        """The precision of the convolutions: float32 or int8."""
-        return self.facts.precision
-
-    @property
-    def provider(self) -> str:
-        """The execution provider that onnxruntime uses."""
-        return str(self._session.get_providers()[0])
-
-    @property
-    def device(self) -> torch.device:
-        """The device on which it computes."""
-        return torch.device("cuda" if self.provider == CUDA else "cpu")
-
-    def actual_precision(self, precision: Precision) -> str:
-        """The precision of the file. Raises for any other precision."""
-        if precision not in ("auto", self.precision):
-            raise BadInputError(
-                f"precision is {precision!r}, but this ONNX file computes in {self.precision}; use auto"
-            )
-        return self.precision
-
-    def for_queries(self) -> Callable[[Pixels], Floats32]:
-        """A function that describes a few decoded images: `embed` without a progress bar."""
-        return partial(self.embed, progress=False)
-
-    def embed(
-        self,
-        images: AnyImages,
-        *,
-        batch_size: int | None = None,
-        precision: Precision = "auto",
-        progress: bool = True,
-    ) -> Floats32:
-        """Like `Encoder.embed`. The precision is that of the file; another one raises."""
-        self.actual_precision(precision)
-        return embed_images(
-            self._compute,
-            images,
-            self.about,
-            device="cpu",
-            batch_size=batch_size,
-            precision="float32",
-            progress=progress,
-        )
-
-    def _compute(self, images: Tensor) -> Tensor:
+    def describe(self, images: Tensor) -> Tensor:
+        """The output of the session."""
         if not len(images):
             return torch.empty((0, self.dimensions))
         return run_session(self._session, DESCRIPTORS, IMAGES, images)

@@ -1,32 +1,42 @@
-"""Reduction: a linear projection to descriptors of 256 to 2,048 numbers, fitted after training.
+"""Reduction: short descriptors that keep the products with the images of a map.
 
-It has two steps. The first one is random, so it keeps the distances of all images. The second one is PCA, with half the
-usual whitening: each component is divided by the fourth root of its variance instead of the square root. Full whitening
-would amplify what varies little in the images to which it is fitted.
+The first numbers are coordinates along axes of the images to which it is fitted. The others are a random sketch of what
+no such image has: they say how much of an image is new. A random projection alone to 4,096 numbers finds up to 8 points
+fewer images (studies/dimensions).
 """
 
-import math
+from collections.abc import Mapping
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mappable.errors import BadInputError
 from mappable.features.vectors import unit
 from mappable.randomness import Purpose, generator
 
-INNER = 8192  # numbers after the first step, which costs no accuracy (studies/dimensions); shorter descriptors skip it
-WHITENING = 0.5  # 0 is plain PCA, 1 full whitening; studies/dimensions chose it
-MOST_IMAGES = 4096  # random images to which a reduction is fitted
+SKETCH = 128  # most numbers of it; without it, new images look much nearer than they are (studies/dimensions)
+MOST_IMAGES = 2048  # random images to which a reduction is fitted
+PROJECTION = "reduction.projection"  # name of its tensor in an encoder file
+INNER = 8192  # numbers after the random step of earlier versions
 
 
 class Reduction(nn.Module):
-    """Turns descriptors (n, inputs), which have `parts`, into descriptors (n, dimensions) of length one, in float32.
+    """Turns descriptors (n, inputs) into descriptors (n, dimensions) of length one, in float32."""
 
-    The first step flips random signs in each part (such as a cluster), and projects all parts by one random matrix. It
-    keeps distances as well as one matrix per part would, and is faster: those matrices have 8 million numbers. Without
-    the signs, the errors of similar parts would add up.
-    """
+    projection: Tensor
+
+    def __init__(self, inputs: int, dimensions: int) -> None:
+        super().__init__()
+        self.dimensions = dimensions
+        self.register_buffer("projection", torch.zeros(dimensions, inputs))
+
+    def forward(self, descriptors: Tensor) -> Tensor:
+        """Project, and scale to length one."""
+        with torch.autocast(descriptors.device.type, enabled=False):
+            return unit(descriptors @ self.projection.T)
+
+
+class EarlierReduction(nn.Module):
+    """The reduction in encoder files of earlier versions: a random projection, then half-whitened components."""
 
     signs: Tensor | None
     first: Tensor | None
@@ -35,10 +45,8 @@ class Reduction(nn.Module):
 
     def __init__(self, inputs: int, parts: int, dimensions: int) -> None:
         super().__init__()
-        check_dimensions(dimensions, inputs)
-        channels, inner = inputs // parts, math.ceil(max(INNER, dimensions) / parts)
+        channels, inner = inputs // parts, -(-max(INNER, dimensions) // parts)
         self.dimensions = dimensions
-        self.is_random = False  # whether `fit_reduction` had too few images for principal components
         self.register_buffer("signs", torch.zeros(parts, channels) if inner < channels else None)
         self.register_buffer("first", torch.zeros(channels, inner) if inner < channels else None)
         self.register_buffer("projection", torch.zeros(dimensions, parts * min(inner, channels)))
@@ -47,53 +55,36 @@ class Reduction(nn.Module):
     def forward(self, descriptors: Tensor) -> Tensor:
         """Project the parts, then the whole, and scale to length one."""
         with torch.autocast(descriptors.device.type, enabled=False):
-            return unit(self.shortened(descriptors) @ self.projection.T + self.offset)
-
-    def shortened(self, descriptors: Tensor) -> Tensor:
-        """Descriptors after the first step."""
-        if self.signs is None or self.first is None:
-            return descriptors
-        return ((descriptors.view(-1, *self.signs.shape) * self.signs) @ self.first).flatten(1)
+            if self.signs is not None and self.first is not None:
+                descriptors = ((descriptors.view(-1, *self.signs.shape) * self.signs) @ self.first).flatten(1)
+            return unit(descriptors @ self.projection.T + self.offset)
 
 
-def check_dimensions(dimensions: int, inputs: int) -> None:
-    """Raise if a reduction from `inputs` numbers to `dimensions` would not reduce."""
-    if not 0 < dimensions < inputs:
-        raise BadInputError(
-            f"dimensions is {dimensions:,}, expected less than the {inputs:,} numbers that the aggregator gives; "
-            "none keeps them all"
-        )
+def stored_reduction(
+    inputs: int, parts: int, dimensions: int, tensors: Mapping[str, Tensor]
+) -> Reduction | EarlierReduction:
+    """The layer for the tensors of an encoder file, not yet filled."""
+    is_earlier = "reduction.offset" in tensors
+    return EarlierReduction(inputs, parts, dimensions) if is_earlier else Reduction(inputs, dimensions)
 
 
 @torch.no_grad()
-def fit_reduction(descriptors: Tensor, parts: int, dimensions: int, seed: int) -> Reduction:
-    """Return a reduction that is fitted to descriptors (n, inputs) of images.
+def fit_reduction(descriptors: Tensor, dimensions: int, seed: int) -> Reduction:
+    """Return a reduction to at most `dimensions` numbers, fitted to descriptors (n, inputs) of images.
 
-    n images have at most n - 1 principal components. Without enough of them, the second step is random too: this keeps
-    more accuracy, at home and away, than a shorter descriptor (studies/dimensions).
+    n images have at most n axes, so few images give fewer numbers.
     """
-    layer, random = Reduction(descriptors.shape[1], parts, dimensions), generator(seed, Purpose.REDUCTION)
-    layer = layer.to(descriptors.device)
-    if layer.signs is not None and layer.first is not None:
-        layer.signs.copy_(torch.from_numpy(random.choice((-1.0, 1.0), layer.signs.shape)))
-        layer.first.copy_(_orthonormal(random, *layer.first.shape))
-    shortened = layer.shortened(descriptors).double()
-    mean = shortened.mean(0)
-    centered = shortened - mean
-    few = len(centered) < centered.shape[1]  # then the products of the images are a smaller matrix
-    variances, vectors = torch.linalg.eigh(centered @ centered.T if few else centered.T @ centered)
-    variances, vectors = variances.flip(0)[:dimensions], vectors.flip(1)[:, :dimensions]
-    layer.is_random = len(centered) <= dimensions or not bool(variances[-1] > 1e-10 * variances[0])
-    if layer.is_random:
-        layer.projection.copy_(_orthonormal(random, centered.shape[1], dimensions).T)
-        return layer
-    components = centered.T @ vectors / variances.sqrt() if few else vectors
-    layer.projection.copy_((components * (variances / variances[0]) ** (-WHITENING / 2)).T)
-    layer.offset.copy_(-layer.projection.double() @ mean)
+    few = len(descriptors) < descriptors.shape[1]  # then the products of the images are a smaller matrix
+    products = (descriptors @ descriptors.T if few else descriptors.T @ descriptors).double()
+    squares, vectors = torch.linalg.eigh(products)
+    rank = int((squares > 1e-6 * squares[-1]).sum())
+    squares, vectors = squares.flip(0)[:rank], vectors.flip(1)[:, :rank]
+    axes = (vectors / squares.sqrt()).T.float() @ descriptors if few else vectors.T.float()
+    sketch = min(SKETCH, dimensions // 6)
+    random = generator(seed, Purpose.REDUCTION).standard_normal((sketch, descriptors.shape[1]))
+    rest = torch.from_numpy(random).float().to(descriptors.device) / max(1, sketch) ** 0.5
+    rest -= (rest @ axes.T) @ axes
+    projection = torch.cat([axes[: dimensions - sketch], rest])
+    layer = Reduction(descriptors.shape[1], len(projection)).to(descriptors.device)
+    layer.projection.copy_(projection.half())  # as the file stores it
     return layer
-
-
-def _orthonormal(random: np.random.Generator, length: int, count: int) -> Tensor:
-    """Random orthonormal columns (length, count), scaled so that products with them keep lengths on average."""
-    basis: Tensor = torch.linalg.qr(torch.from_numpy(random.standard_normal((length, count))))[0]
-    return basis * math.sqrt(length / count)

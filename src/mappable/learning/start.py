@@ -21,7 +21,6 @@ from mappable.features.activations import frozen_activations
 from mappable.features.embedding import backbone_precision, describe
 from mappable.features.encoder import Encoder
 from mappable.features.inputs import DeviceInputs, HostInputs, Inputs
-from mappable.features.reduction import check_dimensions
 from mappable.files import write_atomically
 from mappable.formats import KEY
 from mappable.learning.checkpoint import Checkpoint
@@ -63,8 +62,6 @@ def start_learner(
 ) -> Learner:
     """Return a learner that is ready for its first step, or for the step after the checkpoint."""
     encoder = new_encoder(settings).to(device)
-    if settings.dimensions is not None:
-        check_dimensions(settings.dimensions, encoder.aggregator.dimensions)
     inputs = _inputs(encoder, data.images, settings, device, group, activations)
     learner = Learner(encoder, inputs, settings, device, group)
     if checkpoint is not None:

@@ -314,9 +314,8 @@ class _Run:
                 len(self.data.train),
                 dimensions=settings.dimensions,
                 seed=settings.seed,
-                with_note=self.group.first,
             )
-            for tensor in encoder.get_submodule("reduction").buffers():
+            for tensor in [] if encoder.reduction is None else encoder.reduction.buffers():
                 self.group.from_first(tensor)
 
     def _send(self) -> None:

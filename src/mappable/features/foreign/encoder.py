@@ -2,26 +2,24 @@
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
-from mappable.features.embedding import Precision, backbone_precision, embed_images
+from mappable.features.embedding import backbone_precision
 from mappable.features.foreign.description import Description
+from mappable.features.image_encoder import ImageEncoder
 from mappable.places.images import resize_image
-from mappable.places.pixels import AnyImages
 from mappable.progress import speaks
 
 TOLERANCE = 1e-3  # largest length of the difference of two descriptors of one image, both of length one
 PROBES = 3  # images of the check in `ForeignEncoder`
 
 
-class ForeignEncoder:
+class ForeignEncoder(ImageEncoder):
     """Describes images with a network of others: a torch.hub model, or an ONNX file with a description.
 
     `network` gets normalized float32 images (n, 3, height, width), or (n, height, width, 3) for the layout NHWC. It
@@ -52,7 +50,7 @@ class ForeignEncoder:
         self.name, self.description, self.copy, self.weight_bytes = name, description, copy, weight_bytes
         self.about = description.about(title, code)
         self.fingerprint = description.fingerprint(entry, code, weights)
-        self.device, self._inputs, self._network, self._precisions = device, inputs, network, precisions
+        self.device, self.inputs, self._network, self.precisions = device, inputs, network, precisions
         shape = (3, 1, 1) if description.layout == "NCHW" else (3,)
         self._mean, self._std = (
             torch.tensor(values, device=inputs).mul(255 / description.range).view(shape)
@@ -61,38 +59,7 @@ class ForeignEncoder:
         self._one_at_a_time = False
         self.dimensions = self._probe()
 
-    def actual_precision(self, precision: Precision) -> str:
-        """float32 for "auto". Raises if the network cannot compute in the precision."""
-        chosen = "float32" if precision == "auto" else precision
-        if chosen not in self._precisions:
-            raise BadInputError(f"precision is {precision!r}, but {self.name} computes in float32; use auto")
-        return chosen
-
-    def for_queries(self) -> Callable[[Pixels], Floats32]:
-        """A function that describes a few decoded images: `embed` without a progress bar."""
-        return partial(self.embed, progress=False)
-
-    def embed(
-        self,
-        images: AnyImages,
-        *,
-        batch_size: int | None = None,
-        precision: Precision = "auto",
-        progress: bool = True,
-    ) -> Floats32:
-        """Like `Encoder.embed`, in float32 unless `precision` says otherwise."""
-        exact: Precision = "bfloat16" if self.actual_precision(precision) == "bfloat16" else "float32"
-        return embed_images(
-            self._compute,
-            images,
-            self.about,
-            device=self._inputs,
-            batch_size=batch_size,
-            precision=exact,
-            progress=progress,
-        )
-
-    def _compute(self, images: Tensor) -> Tensor:
+    def describe(self, images: Tensor) -> Tensor:
         """Descriptors (n, D) of length one, for uint8 images (n, height, width, 3)."""
         if not len(images):
             return torch.empty((0, self.dimensions), device=images.device)
@@ -134,8 +101,8 @@ class ForeignEncoder:
         random = np.random.default_rng(0)
         coarse = random.integers(0, 256, (PROBES, 8, 8, 3), dtype=np.uint8)
         pixels = np.stack([resize_image(one, self.about.size, "stretch") for one in coarse])
-        images = torch.from_numpy(pixels).to(self._inputs)
-        with backbone_precision(self._inputs, "float32"):
+        images = torch.from_numpy(pixels).to(self.inputs)
+        with backbone_precision(self.inputs, "float32"):
             outputs = [self._raw(image[None]) for image in (*images, images[0])]
             together = _unit(self._raw(images))
         if len({output.shape[1] for output in (*outputs, together)}) > 1:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError, shown
@@ -11,13 +12,14 @@ from mappable.features.about import About
 from mappable.features.descriptors import Described
 from mappable.features.embedding import Precision
 from mappable.features.foreign.description import IMAGENET_MEAN, IMAGENET_STD
+from mappable.features.image_encoder import ImageEncoder
 from mappable.places.pixels import AnyImages, ImageFiles
 from mappable.places.table import Places
 
 PICTURE_SIZE = (240, 180)  # of images in reports, if the file does not say what its encoder takes
 
 
-class FiledDescriptors:
+class FiledDescriptors(ImageEncoder):
     """Finished descriptors with the interface of an encoder; `source` is their file.
 
     `encoder` names the encoder if the file does not record one; without either, the constructor raises.
@@ -45,9 +47,9 @@ class FiledDescriptors:
         self._descriptors = described.descriptors
         self._rows = {place_id: row for row, place_id in enumerate(described.places.place_id)}
 
-    def actual_precision(self, precision: Precision) -> str:
-        """float32, the type of the numbers."""
-        return "float32"
+    def describe(self, images: Tensor) -> Tensor:
+        """Raises, because pixels have no id."""
+        raise self._no_encoder()
 
     def for_queries(self) -> Callable[[Pixels], Floats32]:
         """Raises, because pixels have no id."""

@@ -1,0 +1,127 @@
+"""Images found with short descriptors of any number of images, against whole descriptors.
+
+    python studies/dimensions/short.py FOLDER:METRES:MAP:QUERIES... --out short.json
+
+A folder of `mappable embed` has whole descriptors. Landmarks are all images of the sequence MAP. An image of the
+sequence QUERIES is found if its nearest landmark is within METRES. Descriptors are compared as they are, and without
+the mean of their visit (shrunk to the map's mean with the weight of ten images).
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mappable.arrays import Bools, Floats32
+from mappable.features.descriptors import read_descriptors
+from mappable.features.reduction import fit_reduction
+
+PARTS = 64  # clusters
+SEEDS = 3
+PRIOR = 10  # images
+
+Method = Callable[[Floats32, Bools, int], Floats32]
+
+
+def unit(vectors: Floats32) -> Floats32:
+    lengths: Floats32 = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / lengths
+
+
+def without_mean(vectors: Floats32, landmarks: Bools) -> Floats32:
+    """Vectors without the shrunk mean of their visit."""
+    mean, moved = vectors[landmarks].mean(0), vectors.copy()
+    for visit in (landmarks, ~landmarks):
+        moved[visit] -= (vectors[visit].sum(0) + PRIOR * mean) / (visit.sum() + PRIOR)
+    return unit(moved)
+
+
+def by_chance(numbers: int) -> Method:
+    """A random projection, the same for all clusters but for random signs."""
+
+    def project(vectors: Floats32, landmarks: Bools, seed: int) -> Floats32:
+        random, channels = np.random.default_rng(seed), vectors.shape[1] // PARTS
+        signs = random.choice((-1.0, 1.0), (PARTS, channels)).astype(np.float32)
+        axes: Floats32 = np.linalg.qr(random.standard_normal((channels, numbers // PARTS)))[0].astype(np.float32)
+        parts = vectors.reshape(-1, PARTS, channels) * signs
+        projected = (parts @ axes).astype(np.float32).reshape(len(vectors), -1)
+        return unit(projected)
+
+    return project
+
+
+def by_axes(numbers: int) -> Method:
+    """The reduction of the product."""
+
+    def project(vectors: Floats32, landmarks: Bools, seed: int) -> Floats32:
+        layer = fit_reduction(torch.from_numpy(vectors[landmarks]), numbers, seed)
+        reduced: Floats32 = layer(torch.from_numpy(vectors)).numpy()
+        return reduced
+
+    return project
+
+
+def by_components(whitening: float) -> Method:
+    """All principal components of the map's images."""
+
+    def project(vectors: Floats32, landmarks: Bools, seed: int) -> Floats32:
+        mean = vectors[landmarks].mean(0)
+        _, sizes, axes = np.linalg.svd(vectors[landmarks] - mean, full_matrices=False)
+        scales = (sizes[:-1] / sizes[0]) ** -whitening
+        scaled: Floats32 = (axes[:-1] * scales[:, None]).astype(np.float32)
+        return unit((vectors - mean) @ scaled.T)
+
+    return project
+
+
+def by_channels(vectors: Floats32, landmarks: Bools, seed: int) -> Floats32:
+    """Principal components of the channels, the same for all clusters: 4,096 numbers."""
+    each = vectors.reshape(len(vectors), PARTS, -1)
+    of_map = (each[landmarks] - each[landmarks].mean(0)).reshape(-1, each.shape[2])
+    axes = np.linalg.eigh(of_map.T @ of_map)[1][:, -4096 // PARTS :]
+    return unit((each @ axes).reshape(len(vectors), -1))
+
+
+METHODS: dict[str, Method] = {
+    "whole": lambda vectors, landmarks, seed: vectors,
+    "axes and sketch, 768": by_axes(768),
+    "axes and sketch, 384": by_axes(384),
+    "random, 4,096": by_chance(4096),
+    "random, 16,384": by_chance(16384),
+    "components": by_components(0.0),
+    "components, half whitened": by_components(0.5),
+    "components of channels, 4,096": by_channels,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="+")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    rows = []
+    for pair in given.pairs:
+        folder, metres, of_map, of_queries = pair.split(":")
+        described = read_descriptors(Path(folder))
+        chosen = np.flatnonzero(np.isin(described.places.sequence, (of_map, of_queries)))
+        places, vectors = described.places[chosen], described.descriptors[chosen]
+        landmarks: Bools = places.sequence == of_map
+        apart = np.linalg.norm(places.positions[~landmarks][:, None] - places.positions[landmarks][None], axis=-1)
+        for name, method in METHODS.items():
+            for seed in range(1 if name == "whole" else SEEDS):
+                reduced = unit(method(vectors, landmarks, seed)).astype(np.float16).astype(np.float32)
+                row = {"set": Path(folder).name, "map": of_map, "queries": of_queries, "method": name, "seed": seed}
+                row |= {"numbers": reduced.shape[1]}
+                for space, compared in (("as they are", reduced), ("without mean", without_mean(reduced, landmarks))):
+                    nearest = (compared[~landmarks] @ compared[landmarks].T).argmax(1)
+                    row[space] = 100 * float((apart[np.arange(len(nearest)), nearest] <= float(metres)).mean())
+                rows.append(row)
+                print(row, flush=True)
+    given.out.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()
