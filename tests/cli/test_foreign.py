@@ -203,7 +203,6 @@ def test_encoders_are_listed_with_size_license_and_time(
     assert all(
         word in listed for word in ("vgg16-v1", "netvlad", "65,536", "hub:OWNER/REPO:ENTRY", "transformers:NAME")
     )
-    assert "xfeat" not in listed  # local features are no encoder
     parts = json.loads(succeeded(mappable("encoders", "--time", "--json")).stdout)
     vgg = next(one for one in parts["backbones"] if one["name"] == "vgg16")
     assert (round(vgg["megabytes"]), vgg["dimensions"]["netvlad"], vgg["milliseconds"] > 0) == (59, 32_768, True)

@@ -40,7 +40,7 @@ def test_import_then_show(weights: Weights, tmp_path: Path) -> None:
     assert imported.returncode == 0, imported.stderr
     assert imported.stdout == f"{cache / 'vgg16-v1.safetensors'}\n"
     assert weights(cache, "vgg16-v1").stdout == imported.stdout
-    first, second, third, fourth, _ = weights(cache).stdout.split("\n\n")
+    first, second, third, fourth = weights(cache).stdout.split("\n\n")
     for text in (
         "vgg16-v1: torchvision's own training",
         "mean 0.485 0.456 0.406, std 0.229 0.224 0.225",

