@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -82,16 +83,17 @@ def facts_of(landmarks: Map, *, encoder: bool) -> File:
     facts = {
         "name": landmarks.name,
         "encoder": encoder,
-        "calibration": None if known is None or known.growth is None else _curve(known.growth),
+        "calibration": None if known is None or known.growth is None else _curve(known.growth, known.coverage),
     }
     return File(json.dumps(facts).encode(), JSON)
 
 
-def _curve(known: Growth) -> dict[str, Any]:
+def _curve(known: Growth, coverage: float) -> dict[str, Any]:
     """Metres between two images by feature distance: the median, and the interval of the map's coverage."""
     feature = np.linspace(0.0, known.valid, CURVE_POINTS)
     metres, deviation = known.predict(feature)
-    ends = {"middle": metres, "low": np.maximum(metres - 1.645 * deviation, 0.0), "high": metres + 1.645 * deviation}
+    half = NormalDist().inv_cdf((1 + coverage) / 2) * deviation
+    ends = {"middle": metres, "low": np.maximum(metres - half, 0.0), "high": metres + half}
     return {"feature": feature.tolist()} | {name: values.round(3).tolist() for name, values in ends.items()}
 
 

@@ -1,4 +1,4 @@
-// Whether stated distances are true: a plot, and a sentence that says how to read it.
+// What the map was calibrated on, and when it trusts an image: a plot, and a sentence that says how to read it.
 
 import { $, number } from "./page.js";
 import { color, draw } from "./plots.js";
@@ -29,7 +29,8 @@ export function calibrationView({ map, page }) {
     const note = known.note && ` (${known.note})`;
     return (
       `How far apart two images are, by how different they look. Calibrated on ${known.calibrated_on}, ` +
-      `${known.images.toLocaleString("en")} images${note}.`
+      `${known.images.toLocaleString("en")} images${note}. The map trusts a single image if one place, with a radius of ` +
+      `${number(known.radius)} ${map.unit}, has a probability of at least ${number(100 * known.sure)} %.`
     );
   }
 
