@@ -86,8 +86,8 @@ def plan(places: Places, *, gpu: bool, changes: Mapping[str, Any] | None = None)
         Reason("landmarks", f"{common['landmarks']:,}", "one per half positive radius, in every visit"),
     ]
     for_training = ("iterations", "trainable", "epochs")
-    given = {name: value for name, value in changes.items() if name not in for_training}
-    off_the_shelf = load_settings(overrides=shelf | common | given)
+    network = {name: value for name, value in changes.items() if name not in for_training}
+    off_the_shelf = load_settings(overrides=shelf | common | network)
     judged_by_split = bool(len(places.calibration()))
     held_out = rows[:0] if judged_by_split else _stretch(places, rows, seen)
     cannot = _cannot(seen)
@@ -148,8 +148,8 @@ def _base(name: str) -> dict[str, Any]:
 
 def _with_given(reasons: list[Reason], changes: Mapping[str, Any]) -> tuple[Reason, ...]:
     """The reasons, but for settings that the user gives."""
-    given = [Reason(name, value_text(value), "as given") for name, value in changes.items()]
-    return (*(reason for reason in reasons if reason.name not in changes), *given)
+    user_reasons = [Reason(name, value_text(value), "as given") for name, value in changes.items()]
+    return (*(reason for reason in reasons if reason.name not in changes), *user_reasons)
 
 
 def _radii(seen: Survey) -> list[Reason]:

@@ -31,19 +31,19 @@ def look_into(folder: Path, settings: Settings, data: str) -> tuple[Encoder | No
     If `overwrite` replaces a run, its encoder stays until the new one is finished. So next to the checkpoint of this
     run there may be the encoder of another run, which is ignored.
     """
-    encoder, checkpoint = folder / ENCODER, folder / CHECKPOINT
+    encoder, file = folder / ENCODER, folder / CHECKPOINT
     if encoder.exists():
         try:
             finished = _read(Encoder.load, encoder)
             _check_same(encoder, finished.about.settings, finished.about.data, settings, data)
             return finished, None
         except OtherRunError:
-            if not checkpoint.exists():
+            if not file.exists():
                 raise
-    if checkpoint.exists():
-        found = _read(Checkpoint.load, checkpoint)
-        _check_same(checkpoint, found.about["settings"], found.about["data"], settings, data)
-        return None, found
+    if file.exists():
+        checkpoint = _read(Checkpoint.load, file)
+        _check_same(file, checkpoint.about["settings"], checkpoint.about["data"], settings, data)
+        return None, checkpoint
     return None, None
 
 

@@ -225,7 +225,9 @@ class Learner:
         for number, entries in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimiser.{number}.{name}": tensor for name, tensor in entries.items() if tensor is not None}
         kept = {"average": self.average, "start": self.start}
-        return tensors | {f"{kind}.{number}": one for kind, own in kept.items() for number, one in enumerate(own)}
+        for kind, parameters in kept.items():
+            tensors |= {f"{kind}.{number}": tensor for number, tensor in enumerate(parameters)}
+        return tensors
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore the tensors that `state` returned."""
@@ -245,7 +247,9 @@ class Learner:
                     kept[kind][int(number)] = tensor
                 else:
                     states.setdefault(int(number), {})[entry] = tensor
-        self.average, self.start = ([own[number] for number in range(len(own))] for own in kept.values())
+        self.average, self.start = (
+            [by_number[number] for number in range(len(by_number))] for by_number in kept.values()
+        )
         self.encoder.load_state_dict(encoder)
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": states})
 

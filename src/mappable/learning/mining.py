@@ -26,10 +26,10 @@ class FeatureCache:
 
         The matrix product is in float32, because half precision errs by as much as hard negatives differ.
         """
-        at = torch.searchsorted(self.rows, anchors)
+        columns = torch.searchsorted(self.rows, anchors)
         with torch.autocast(self.features.device.type, enabled=False):
-            products = self.features[at] @ self.features.T
-        return (self.squared_norms[at, None] + self.squared_norms - 2 * products).clamp_(min=0)
+            products = self.features[columns] @ self.features.T
+        return (self.squared_norms[columns, None] + self.squared_norms - 2 * products).clamp_(min=0)
 
     def hardest(self, anchors: Tensor, negatives: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """Find the `count` negatives with the smallest feature distance to each anchor, nearest first.
@@ -41,7 +41,7 @@ class FeatureCache:
         eligible = negatives[:, self.rows]
         distances = self.squared_distances(anchors).masked_fill_(~eligible, torch.inf)
         nearest, columns = distances.topk(min(count, len(self.rows)), largest=False)
-        found = torch.isfinite(nearest)
+        eligible = torch.isfinite(nearest)
         rows = anchors[:, None].repeat(1, count)
-        rows[:, : columns.shape[1]] = torch.where(found, self.rows[columns], anchors[:, None])
-        return rows, found.sum(dim=1)
+        rows[:, : columns.shape[1]] = torch.where(eligible, self.rows[columns], anchors[:, None])
+        return rows, eligible.sum(dim=1)

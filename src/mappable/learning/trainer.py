@@ -108,8 +108,8 @@ def train(
         if checkpoint is not None and folder is not None:
             until -= checkpoint.about["seconds"]
             finished = ended_before(folder, checkpoint) if minutes == 0 else None
-        at = checkpoint.iteration if checkpoint else 0
-        if not group.agrees(f"{fingerprint} {at} {finished is not None}", chosen):
+        iteration = checkpoint.iteration if checkpoint else 0
+        if not group.agrees(f"{fingerprint} {iteration} {finished is not None}", chosen):
             raise BadInputError(
                 "processes found different images or checkpoints; every machine needs the same PLACES and OUT under "
                 "the same paths"
@@ -294,8 +294,8 @@ class _Run:
         if self.folder is not None and (ending or due):
             self._save()
         if stopping:
-            at = f"stopped at iteration {self.iteration:,} of {self.total:,}"
-            raise TrainingStopped(f"{at}, which is saved in {self.folder}")
+            stop = f"stopped at iteration {self.iteration:,} of {self.total:,}"
+            raise TrainingStopped(f"{stop}, which is saved in {self.folder}")
         if ending:
             self.late, self.total = True, self.iteration
 

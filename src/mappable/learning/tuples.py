@@ -246,7 +246,7 @@ class Sampler:
         """Whether each place (n,) has a positive. Places are compared only with those that are near it along x."""
         along, order = self._coordinates[0].sort()
         margin = self.positive_radius * (1 + 1e-9) + 1e-6  # coordinates up to 1e9 are rounded by less
-        found = torch.zeros(len(self), dtype=torch.bool, device=self.device)
+        has_positive = torch.zeros(len(self), dtype=torch.bool, device=self.device)
         start, kind = 0, self.device.type
         while start < len(self):
             end = min(start + ANCHORS_PER_CHUNK[kind], len(self))
@@ -254,9 +254,9 @@ class Sampler:
             others = order[int(first) : int(last) + 1]
             end = min(end, start + max(1, PAIRS_PER_CHUNK[kind] // len(others)))
             rows = order[start:end]
-            found[rows] = self._positives(rows, self._squared_distances(rows, others), others).any(dim=1)
+            has_positive[rows] = self._positives(rows, self._squared_distances(rows, others), others).any(dim=1)
             start = end
-        return found
+        return has_positive
 
 
 def _count_beyond(places: Places, radius: float) -> Ints:
@@ -276,13 +276,13 @@ def _draw_negatives(
     """Hard negatives, then random ones among the rest. Random ones also replace hard ones that the cache lacks."""
     if cache is None:
         return _pick(far, fractions, layout.negatives)
-    hard, found = cache.hardest(anchors, far, layout.hard)
+    hard, count = cache.hardest(anchors, far, layout.hard)
     rest = far.scatter(1, hard, False)  # `hard` may contain the anchor itself, which is never far from itself
-    drawn = _pick(rest, fractions, layout.negatives - found)
+    drawn = _pick(rest, fractions, layout.negatives - count)
     slots = torch.arange(layout.negatives, device=anchors.device)[None]
-    after = (slots - found[:, None]).clamp_(min=0)
+    after = (slots - count[:, None]).clamp_(min=0)
     padded = torch.nn.functional.pad(hard, (0, layout.random))
-    return torch.where(slots < found[:, None], padded, drawn.gather(1, after))
+    return torch.where(slots < count[:, None], padded, drawn.gather(1, after))
 
 
 def _pick(eligible: Tensor, fractions: Tensor, needed: Tensor | int) -> Tensor:
