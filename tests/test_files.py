@@ -52,10 +52,10 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 OTHER_WRITES = {
     "files.py": 2,
     "places/packing.py": 1,  # pixels and journal
-    "features/activations.py": 4,
+    "features/activations.py": 3,
     "learning/metrics.py": 1,
     "evaluation/embedding.py": 2,  # a partial file and its checksums
-    "maps/exchange.py": 1,  # to a file of `written_together`
+    "exchange/kapture.py": 1,  # to a file of `written_together`
     "features/fetching.py": 1,  # in a temporary folder
     "features/onnx_int8.py": 1,  # in a temporary folder
 }

@@ -70,7 +70,6 @@ def test_queries_by_onnxruntime_are_located_in_a_map_by_torch(
     mappable: Run,
     exported: Path,
     wall: Path,
-    wall_encoder: Path,
     wall_map: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -86,11 +85,6 @@ def test_queries_by_onnxruntime_are_located_in_a_map_by_torch(
     assert given == cached
     for ours, theirs in zip(torch, given, strict=True):
         np.testing.assert_allclose(ours["coordinates"], theirs["coordinates"], atol=0.5)
-    build = ("map", "build", wall, tmp_path / "map", "--encoder", wall_encoder, "--landmarks", 60)
-    assert mappable(*build, "--backend", "onnx").exit_code == 0
-    kept = Map.open(tmp_path / "map").encoder_file
-    assert kept is not None
-    assert kept.read_bytes() == wall_encoder.read_bytes()  # which torch reads
 
 
 def test_int8_says_how_well_it_locates_and_has_maps_of_its_own(
