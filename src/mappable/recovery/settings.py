@@ -19,7 +19,7 @@ class Settings:
     # Pace. A camera keeps its direction up to this spread, as a share of a step over the reach of ranges.
     first_turn: float = 0.3  # before the first fit
     least_turn: float = 0.15  # 0.05 and 0.25 make the error at ten known positions up to a third larger
-    sure: float = 0.1  # if ranges alone place points to this share of a step, the pace is not used
+    sure: float = 0.25  # if ranges alone place points to this share of a step, the pace is not used
     # Search for the course of stretches between known positions.
     members: int = 8  # random courses per round; 10 in 6 rounds lower the error of 400 images by a third
     search_rounds: int = 4

@@ -36,7 +36,7 @@ def recover_shape(ranges: Ranges, dimensions: int, *, seed: int = 0) -> Recovere
     """Recover each connected part in coordinates of its own, centered at the origin."""
     kept = common_neighbor_filter(ranges)
     kept[kept] = closure_filter(ranges.where(kept))
-    positions = _embedded(ranges.where(kept), dimensions, seed)
+    positions = embedded(ranges.where(kept), dimensions, seed)
     for _ in range(REFITS if ranges.count <= REFIT_POINTS else 0):
         true = ranges.where(kept)
         off = np.abs(residuals(true, positions))
@@ -44,7 +44,7 @@ def recover_shape(ranges: Ranges, dimensions: int, *, seed: int = 0) -> Recovere
         if not HARMLESS < 1 - near.mean() < TOO_MANY or true.where(near).parts.max() > true.parts.max():
             break
         kept[kept] = near
-        positions = _embedded(ranges.where(kept), dimensions, seed)
+        positions = embedded(ranges.where(kept), dimensions, seed)
     return shape_of(ranges, positions, kept, seed=seed)
 
 
@@ -109,7 +109,7 @@ def residuals(ranges: Ranges, positions: Floats) -> Floats:
     return off
 
 
-def _embedded(ranges: Ranges, dimensions: int, seed: int) -> Floats:
+def embedded(ranges: Ranges, dimensions: int, seed: int) -> Floats:
     """Fit positions (n, k), from shortest paths; precise ranges are fitted from several starts, and to the end.
 
     Further starts have more dimensions, in which groups of points can pass each other. Then they are flattened.

@@ -7,12 +7,14 @@ import numpy as np
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.randomness import Purpose, generator
+from mappable.recovery.align import align
 from mappable.recovery.estimate import first_model, learned
 from mappable.recovery.filtering import common_neighbor_filter
 from mappable.recovery.graph import Builder, Fit, Model, Problem, connected
 from mappable.recovery.result import Recovered
 from mappable.recovery.settings import SETTINGS
-from mappable.recovery.starts import by_shape, interpolated, reckoned
+from mappable.recovery.shape import embedded
+from mappable.recovery.starts import interpolated, reckoned
 from mappable.recovery.stretches import Courses, bent, find_stretches, search, wide_points
 from mappable.recovery.undetermined import describe
 
@@ -84,8 +86,16 @@ def _starts(problem: Problem, rng: np.random.Generator, seed: int) -> list[Start
             between[stretch.points] = bent(stretch, between, step, rng)
         starts.append((between, None))
     if not starts or (problem.anchors is not None and len(problem.anchors) > problem.dimensions):
-        starts.append((by_shape(problem, seed), None))
+        starts.append((_shape(problem, seed), None))
     return starts
+
+
+def _shape(problem: Problem, seed: int) -> Floats:
+    """Return the shape (n, k) that ranges alone give, moved to the known positions."""
+    points = embedded(problem.ranges, problem.dimensions, seed)
+    if problem.anchors is None:
+        return points
+    return align(points[problem.anchors.points], problem.anchors.positions, scale=False)(points)
 
 
 def _refined(problem: Problem, model: Model, best: Fit) -> tuple[Model, Fit, Floats]:

@@ -1,4 +1,4 @@
-"""Where a fit begins: between known positions, by dead reckoning, or by the shape that ranges alone give."""
+"""Where a fit begins: between known positions, or by dead reckoning."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -8,17 +8,6 @@ from mappable.arrays import Floats, Ints
 from mappable.recovery.align import align
 from mappable.recovery.graph import Problem, connected
 from mappable.recovery.hints import Motions
-from mappable.recovery.mds import landmark_geodesic_mds
-from mappable.recovery.smacof import sparse_smacof
-
-
-def by_shape(problem: Problem, seed: int) -> Floats:
-    """Return the shape (n, k) that ranges alone give, moved to the known positions."""
-    ranges = problem.ranges
-    points = sparse_smacof(ranges, landmark_geodesic_mds(ranges, problem.dimensions, seed=seed)).points
-    if problem.anchors is None:
-        return points
-    return align(points[problem.anchors.points], problem.anchors.positions, scale=False)(points)
 
 
 def interpolated(problem: Problem) -> Floats:
