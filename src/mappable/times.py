@@ -23,6 +23,8 @@ def nanoseconds(text: str, unit: TimeUnit = "s") -> int:
     >>> nanoseconds("1418132416737115", "us")
     1418132416737115000
     """
+    if text.isascii() and text.isdecimal():  # most numbers; three times as fast
+        return _within_limit(int(text) * 10 ** DECIMALS[unit], text)
     match = NUMBER.fullmatch(text.strip())
     if match:
         sign, whole, decimals, exponent = match.group(1), match.group(2), match.group(3) or "", match.group(4) or "0"

@@ -12,7 +12,6 @@ from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.formats import Format
 from mappable.places.frames import Frame
-from mappable.places.images import JPEG_QUALITY as JPEG_QUALITY
 from mappable.places.notes import Findings
 from mappable.places.routes import first_of_each_step
 from mappable.places.table import Places
