@@ -164,7 +164,7 @@ def test_a_run_with_a_removed_setting_opens_and_continues_only_if_its_weights_wo
 ) -> None:
     encoder = train(*toy, settings(iterations=1), out=tmp_path)
     now = encoder.about.settings
-    for removed, problem in ({"layer_decay": 1.0, "normalised": True}, ""), ({"layer_decay": 0.85}, "layer_decay 0.85"):
+    for removed, problem in ({"layer_decay": 1.0, "normalized": True}, ""), ({"layer_decay": 0.85}, "layer_decay 0.85"):
         encoder.about = replace(encoder.about, settings=now | removed)
         encoder.save(tmp_path / "encoder.safetensors")
         assert Encoder.load(tmp_path / "encoder.safetensors").fingerprint == encoder.fingerprint
