@@ -51,7 +51,6 @@ from mappable.places.table import Places
 from mappable.readers.toolkit import drive_table, joined, numbered_images
 from mappable.readers.tracks import Track, in_time_order, short_path
 from mappable.tables import Table, read_csv
-from mappable.times import nanoseconds
 
 LAYOUT = ("stereo/centre", "*/stereo/centre", "*_stereo_centre_*")
 Source = Literal["ins", "gps", "rtk"]
@@ -77,6 +76,7 @@ MAX_GAP = 0.5  # largest time in seconds between the samples before and after an
 RAW_FOLDER = Path("stereo/centre")
 CHUNK_FOLDER = re.compile(r"(.+)_stereo_centre_(\d+)")
 TIMESTAMP = r"0*[1-9]\d{15}"  # microseconds since 1970, for dates from 2001 to 2286
+MICROSECONDS = re.compile(TIMESTAMP, re.ASCII)
 UTM_ZONE = re.compile(r"0?([1-9]|[1-5]\d|60)([C-HJ-NP-X])")
 LOOK_UP_TABLE = "stereo_narrow_left_distortion_lut.bin"  # the center camera is the left camera of the narrow pair
 
@@ -204,7 +204,7 @@ def _images(root: Path, traversal: _Traversal, found: Findings) -> dict[int, str
     listing = traversal.home / "stereo.timestamps"
     if listing.is_file():
         words = listing.read_text("utf-8", errors="replace").split()
-        expected = {int(word) for word in words if re.fullmatch(TIMESTAMP, word)}
+        expected = {int(word) for word in words if MICROSECONDS.fullmatch(word)}
         absent = len(expected - images.keys())
         text = "traversals lack images that are listed in stereo.timestamps"
         found.count(text, traversal.name, absent, len(expected))
@@ -260,9 +260,9 @@ def _rows(mask: Bools) -> Ints:
 
 
 def _nanoseconds(microseconds: str) -> int:
-    if not re.fullmatch(TIMESTAMP, microseconds):
+    if not MICROSECONDS.fullmatch(microseconds):
         raise ValueError(microseconds)
-    return nanoseconds(microseconds, "us")
+    return int(microseconds) * 1000
 
 
 def _numbers(table: Table, name: str) -> Floats:
