@@ -270,7 +270,7 @@ def _column(name: str, values: Any, dtype: Any, count: int) -> Any:
 
 def _text_column(name: str, values: Texts, count: int) -> Strings:
     if values is None or isinstance(values, str):
-        return np.full(count, values or "", dtype=object)
+        return np.array([values or ""] * count, dtype=object)  # np.full would drop a zero byte at the end
     column: Strings = _column(name, values, object, count)
     for row, value in enumerate(column):
         if type(value) is not str:
@@ -296,20 +296,31 @@ def _number_column(name: str, values: Numbers, count: int) -> Floats:
     return column
 
 
+# pyarrow's own conversions between arrays import pandas where it is installed, which takes longer than opening a map.
+# So these read and write the buffers.
+
+
 def _to_arrow(columns: Mapping[str, Any]) -> pyarrow.Table:
-    """The columns as an Arrow table; unknown numbers and times become null."""
     arrays = {name: _text_array(name, columns[name]) for name in ("path", *TEXT_COLUMNS)}
-    arrays |= {name: pyarrow.array(columns[name], mask=np.isnan(columns[name])) for name in NUMBER_COLUMNS}
-    arrays["time"] = pyarrow.array(columns["time"], mask=columns["time"] == NO_TIME)
+    arrays |= {name: _number_array(columns[name], ~np.isnan(columns[name])) for name in NUMBER_COLUMNS}
+    arrays["time"] = _number_array(columns["time"], columns["time"] != NO_TIME)
     return pyarrow.Table.from_arrays([arrays[name] for name in COLUMNS], schema=SCHEMA)
 
 
-def _text_array(name: str, values: Strings) -> pyarrow.Array:
+def _number_array(values: Floats | Ints, known: Bools) -> pyarrow.Array:
+    kind = pyarrow.float64() if values.dtype == np.float64 else pyarrow.int64()
+    mask = None if known.all() else pyarrow.py_buffer(np.packbits(known, bitorder="little"))
+    return pyarrow.Array.from_buffers(kind, len(values), [mask, pyarrow.py_buffer(np.ascontiguousarray(values))])
+
+
+def _text_array(name: str, values: Iterable[str]) -> pyarrow.Array:
     try:
-        return pyarrow.array(values, pyarrow.string())
+        encoded = [value.encode() for value in values]
     except UnicodeEncodeError:
         row = next(row for row, value in enumerate(values) if not _is_unicode(value))
-        raise BadRowError(row, values[row], f"{name} is not valid UTF-8; rename the file") from None
+        raise BadRowError(row, [*values][row], f"{name} is not valid UTF-8; rename the file") from None
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pyarrow.StringArray.from_buffers(len(encoded), pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(encoded)))
 
 
 def _is_unicode(text: str) -> bool:
@@ -317,15 +328,16 @@ def _is_unicode(text: str) -> bool:
 
 
 def _numbers(column: pyarrow.ChunkedArray, missing: float) -> Any:
-    """The values of a column. pyarrow's own conversion would import pandas, which takes longer than opening a map."""
-    return np.from_dlpack(column.fill_null(missing).combine_chunks())
+    if column.null_count:
+        return np.array([missing if value is None else value for value in column.to_pylist()])
+    return np.from_dlpack(column.combine_chunks())
 
 
 # Validation
 
 
 def _is_in(column: Any, values: Iterable[str]) -> Bools:
-    inside: Bools = np.array(compute.is_in(column, value_set=pyarrow.array([*values], pyarrow.string())))
+    inside: Bools = np.array(compute.is_in(column, value_set=_text_array("", values)).to_pylist(), dtype=bool)
     return inside
 
 
@@ -357,7 +369,8 @@ def _validate(places: Places) -> None:
             again[np.unique(column, return_index=True)[1]] = False
             refuse(again, lambda row, n=name, c=column: f"duplicate {n} {shown(str(c[row]))}")  # type: ignore[misc]
     refuse(np.array(["\0" in path for path in places.path], dtype=bool), lambda _: "path contains a zero byte")
-    escaping = np.array(compute.match_substring_regex(places.table["path"], OUTSIDE))
+    outside = compute.match_substring_regex(places.table["path"], OUTSIDE)
+    escaping: Bools = np.array(outside.to_pylist(), dtype=bool)
     refuse(escaping, lambda row: f"path {shown(str(places.path[row]))} leads outside the root folder")
     if len(places.frames) > 1:
         for name, rows in places.sequences().items():
