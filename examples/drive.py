@@ -13,7 +13,7 @@ from drawn import draw_map, draw_walks
 import mappable
 
 
-def main(opened: mappable.maps.OpenMap, drive: Path | np.ndarray, truth: np.ndarray | None = None) -> None:
+def main(opened: mappable.localization.OpenMap, drive: Path | np.ndarray, truth: np.ndarray | None = None) -> None:
     figure, (axes, intervals) = plt.subplots(2, figsize=(8, 6), layout="constrained")
     axes.plot(*opened.map.places.positions[:, :2].T, "o", color="silver", markersize=10, label="landmarks")
     for name, sequence in (("alone", False), ("as a sequence", True)):

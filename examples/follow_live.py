@@ -13,7 +13,7 @@ import mappable
 from mappable.localization import Odometry
 
 
-def main(opened: mappable.maps.OpenMap, images: list[Path] | np.ndarray, motions: np.ndarray) -> None:
+def main(opened: mappable.localization.OpenMap, images: list[Path] | np.ndarray, motions: np.ndarray) -> None:
     localizer = mappable.Localizer(opened)
     state = ""
     for number, (image, motion) in enumerate(zip(images, motions, strict=True)):

@@ -30,7 +30,7 @@ def main(encoder: str, places: mappable.Places) -> None:
     print(f"the encoder takes images of {width}x{height} pixels, and gives {opened.dimensions} numbers per image")
     built = mappable.build_map(opened, places)
     queries = places[places.queries()]
-    found = mappable.maps.OpenMap(built, encoder=opened).locate_places(queries)
+    found = mappable.localization.OpenMap(built, encoder=opened).locate_places(queries)
     errors = np.linalg.norm([one.coordinates for one in found] - queries.positions, axis=1)
     print(f"{len(built.places)} landmarks; {sum(one.confident for one in found)} of {len(found)} test images confident")
     print(f"median error {np.median(errors):.2f} {built.unit}, largest {errors.max():.2f} {built.unit}")

@@ -372,6 +372,16 @@ def scan(folder: Path) -> None:
     (folder / "known.csv").write_text("path,x,y\n0000.jpg,0,0\n0010.jpg,40,0\n")
 
 
+def matrices(folder: Path) -> None:
+    """A drive along the wall with a matrix per image, as 7-Scenes has them."""
+    folder.mkdir()
+    for number, (_, image) in enumerate(drive("train")):
+        pose = np.eye(4)
+        pose[0, 3] = number
+        image.save(folder / f"frame-{number:06d}.color.png")
+        np.savetxt(folder / f"frame-{number:06d}.pose.txt", pose)
+
+
 def phone(folder: Path) -> None:
     images(folder / "images", "train")
     turn = [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
@@ -474,6 +484,7 @@ MAKERS: dict[str, Maker] = {
     "encoder.onnx": lambda shop, path: shop.run("export model encoder.onnx"),
     "new_wing": lambda shop, path: town(path, ["test"], "new-", split="train"),
     "another_wing": lambda shop, path: town(path, ["calibration"], "another-", split="train"),
+    "another_drive": lambda shop, path: town(path, ["calibration"], "again-"),
     "other_map": lambda shop, path: shop.run("map build another_wing other_map --encoder model --all"),
     "demo": study,
     "other": lambda shop, path: shop.run("evaluate map town other --name other"),
@@ -490,6 +501,8 @@ MAKERS: dict[str, Maker] = {
     "dashcam": lambda shop, path: dashcam(path),
     "bags": lambda shop, path: bags(path),
     "scan": lambda shop, path: scan(path),
+    "first_places": lambda shop, path: shop.run("convert matrices second_scan first_places"),
+    "second_scan": lambda shop, path: matrices(path),
     "phone": lambda shop, path: phone(path),
     "robot": lambda shop, path: robot(path),
     "nordland": lambda shop, path: nordland(path),

@@ -131,7 +131,10 @@ def test_it_trains_as_a_whole_or_frozen_and_locates(trainable: str, pictures: Pi
     loaded = Encoder.load(tmp_path / "run/encoder.safetensors")
     built = build_map(loaded, places, pixels, every=True)
     found = Locator(built).locate(loaded.embed(pixels[:5]), encoder=loaded.fingerprint)
-    assert [one.landmark for one in found] == list(places.place_id[:5])
+    apart = [
+        np.linalg.norm(location.coordinates[:2] - at) for location, at in zip(found, places.positions, strict=False)
+    ]
+    assert max(apart) < 3  # the three images of a picture are at most 2 m apart, those of others 8 m or more
 
 
 def test_what_cannot_be_a_backbone_is_one_sentence(pictures: Pixels, tmp_path: Path) -> None:
