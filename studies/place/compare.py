@@ -1,6 +1,6 @@
 """Compares the place model with an earlier version, on real and drawn drives.
 
-    mappable convert manifest images walks && mappable train walks model --iterations 0
+    mappable convert manifest images walks && mappable train walks model --set iterations=0
     mappable embed model walks descriptors/walks
     python studies/place/compare.py run descriptors/walks:5:5 descriptors/track:10:25 --out after.json
     PYTHONPATH=../earlier/src python studies/place/compare.py run ... --out before.json
