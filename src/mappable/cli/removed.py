@@ -12,6 +12,7 @@ REMOVED = {
     "locate --recovered": "`mappable recover` draws the recovered path with --figure",
     "follow --rerun": "use --out FILE.rrd",
     "follow --mcap": "use --out FILE.mcap",
+    "follow --verify": "nothing replaces it",
     "map merge": "use `mappable map add MAP OTHER`",
     "map export": "use `mappable map show MAP --out FILE.h5`",
     "map build --coverage": "use `mappable map calibrate --coverage`",

@@ -1,7 +1,7 @@
 """The presets: a world, the runs through it, their conditions, and the purpose of each run.
 
 All presets are frozen (`FROZEN`): do not change anything that changes their images, here or in the drawing code. A
-change needs a new preset, such as street-v2, with its own hashes, thumbnails (`tests/worlds/test_frozen.py`) and
+change needs a new preset, such as street-v2, with its own hashes, thumbnails (`worlds/tests/test_frozen.py`) and
 results. The old preset must still draw the same images.
 """
 
