@@ -52,11 +52,17 @@ def server_of(app: ASGIApp, settings: Settings) -> uvicorn.Server:
 
 
 def run(app: ASGIApp, settings: Settings, bound: socket.socket) -> None:
-    """Serve until a signal. A stop is no failure: uvicorn raises the signal again at the end, which does nothing."""
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: None)
-    server_of(app, settings).run(sockets=[bound])
+    """Serve until a signal. A stop is no failure, so the signal that uvicorn raises again at its end does nothing."""
+    server = server_of(app, settings)
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
+        server.run(sockets=[bound])
+        return
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.run(sockets=[bound])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def address_of(bound: socket.socket) -> str:
