@@ -1,4 +1,4 @@
-"""Twenty poses on a plane and in space, of which ten are trusted, and one image that cannot be read."""
+"""Twenty poses on a plane and in space (ten are trusted), and one image that cannot be read."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -258,7 +258,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
 
 
 def locations_per_image(images: int) -> int:
-    """Random local features per image for the initial clusters of so many images."""
+    """Random local features per image for the initial clusters of `init_images` images."""
     return max(1, min(LOCATIONS, LOCAL_FEATURES // images))
 
 

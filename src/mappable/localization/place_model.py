@@ -73,7 +73,7 @@ class PlaceModel:
         self.states = States(positions, visits, numbers)
         self.likeness = Likeness(store, visits, self.states, numbers)
         independent = max(len(positions) / self.likeness.time, 2.0)
-        self._chance = float(np.sqrt(2 * np.log(independent)))  # largest deviation among so many unrelated places
+        self._chance = float(np.sqrt(2 * np.log(independent)))  # largest deviation among `independent` unrelated places
 
     # ------------------------------------------------------------------------------------------ three ways
 

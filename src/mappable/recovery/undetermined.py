@@ -31,7 +31,7 @@ def unconnected(parts: Ints) -> list[str]:
 
 
 def list_stretches(loose: Bools, off: Floats) -> list[str]:
-    """Describe each run of `loose` images (n,), which may be `off` (n,) by so many metres."""
+    """Name each run of `loose` images (n,), and how many metres, `off` (n,), it may be away."""
     return _first([f"{_images(run)} not determined: ± {_metres(off[run])}." for run in _runs(loose)])
 
 
