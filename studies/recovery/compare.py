@@ -106,7 +106,7 @@ def _long(kind: str, noise: str, known: int) -> Draw:
 
 
 def _cases() -> dict[str, tuple[int, Draw]]:
-    """Each case by name: at most so many seeds, and the problem of a seed."""
+    """Each case by name: its largest number of seeds, and a function from a seed to a problem."""
     cases: dict[str, tuple[int, Draw]] = {}
     for odometry in ("noisy", "drifting", "none"):
         for known in (0, 3, 10):
