@@ -25,8 +25,8 @@ from mappable.errors import BadInputError
 from mappable.places.angles import wrap
 from mappable.places.table import Places
 
-# Compared by hand (studies/metric/README.md). Pearson's correlation within the reach changes by at most 0.02 with a RIDGE
-# of 0.001 or 0.01, falls by up to 0.15 with 1, and changes by at most 0.03 with four times the FEATURES.
+# Compared by hand (studies/metric/README.md). Pearson's correlation within the reach changes by at most 0.02 with
+# a RIDGE of 0.001 or 0.01, falls by up to 0.15 with 1, and changes by at most 0.03 with four times the FEATURES.
 RIDGE = 0.1  # beside squared lengths of descriptors, which are one
 FEATURES = 128
 MOST_IMAGES = 2000  # spread evenly over the rows; the time of a fit grows with the cube
