@@ -51,7 +51,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 # Files that grow, or that only this process sees, and the writer itself.
 OTHER_WRITES = {
     "files.py": 2,
-    "places/packing.py": 1,  # pixels and journal
+    "places/packing.py": 1,  # pixels
     "features/activations.py": 3,
     "learning/metrics.py": 1,
     "evaluation/embedding.py": 2,  # a partial file and its checksums

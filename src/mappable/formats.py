@@ -1,5 +1,6 @@
 """The JSON header of our file formats, with `format` and `version`: written, read and checked here."""
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 from safetensors import SafetensorError
 
 from mappable.checksums import PREFIX, UNSEALED, check_seal, seal
-from mappable.containers import MAX_JSON, parse_json, read_bytes
+from mappable.containers import MAX_JSON, parse_json, read_bytes, read_parquet
 from mappable.errors import BadInputError, DamagedFileError, shown
 from mappable.files import write_atomically
 
@@ -66,6 +69,19 @@ class Format:
             values = self.parse(content, file)
             check_seal(content, file)
             return values
+
+    def write_parquet(self, file: Path, table: pyarrow.Table, values: Mapping[str, Any] | None = None) -> None:
+        """Write a Parquet file atomically; its metadata have the header and other values."""
+        stream = io.BytesIO()
+        metadata = {KEY: self.text(values or {}, indent=None)}
+        pyarrow.parquet.write_table(table.replace_schema_metadata(metadata), stream)
+        content = seal(stream.getvalue())
+        write_atomically(file, lambda stream: stream.write(content))
+
+    def read_parquet(self, file: Path, rows: int | None = None) -> tuple[pyarrow.Table, dict[str, Any]]:
+        """Read a Parquet file, check its seal and its header, and return the table and the other values."""
+        table = read_parquet(file, rows=rows)
+        return table, self.parse((table.schema.metadata or {}).get(KEY.encode()), file)
 
     def parse(self, text: str | bytes | None, file: Path) -> dict[str, Any]:
         """Parse JSON text, check its header, and return its other values.

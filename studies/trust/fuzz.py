@@ -360,16 +360,6 @@ def _pack(base: Path, folder: Path) -> Any:
     return pack.damaged()
 
 
-def _journal(base: Path, folder: Path) -> Path:
-    shutil.copytree(base / "set/pixels/64x48-crop", folder, dirs_exist_ok=True)
-    from mappable.places.cache import JOURNAL, journal_line, read_entries
-
-    entries = list(read_entries(folder).values())[:5]
-    (folder / "index.parquet").unlink()
-    (folder / JOURNAL).write_bytes(journal_line(entries[:3]) + journal_line(entries[3:]))
-    return folder / JOURNAL
-
-
 def _hloc(base: Path, folder: Path) -> Any:
     from mappable.features.descriptors import read_descriptors
     from mappable.places.files import load_places
@@ -579,7 +569,6 @@ TARGETS = {
         Target("pack.json", _copied("set/pixels/64x48-crop", "pack.json"), _pack),
         Target("index.parquet", _copied("set/pixels/64x48-crop", "index.parquet"), _pack),
         Target("images.npy", _copied("set/pixels/64x48-crop", "images.npy"), _pack),
-        Target("journal", _journal, _pack),
         _own("encoder.safetensors", "model/encoder.safetensors", "a.safetensors", "features.encoder:Encoder.load"),
         _own("encoder.onnx", "encoder.onnx", "a.onnx", "features.opening:open_file", "cpu"),
         _own(

@@ -222,9 +222,9 @@ def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Pat
     (root / "places.csv").write_text("\n".join(["path,x,y", *(f"{path},0,0" for path in paths)]))
     command = [sys.executable, "-c", "from mappable.cli import main; main()", "convert", "manifest", root, out]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    journal = out / "pixels/240x180-crop/journal.jsonl"
+    index = out / "pixels/240x180-crop/index.parquet"
     deadline = time.monotonic() + 60
-    while not (journal.is_file() and journal.stat().st_size) and time.monotonic() < deadline:
+    while not index.is_file() and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)

@@ -1,39 +1,36 @@
 """The packed cache: images decoded once to one size, in a file that is mapped into memory.
 
 A pack is a folder for one size and fit; `packing.py` fills it. `images.npy` never shrinks. An image belongs to the pack
-once the index or the journal lists it, so an interrupted build never shows a partial image.
+once the index lists it, so an interrupted build never shows a partial image.
 """
 
 import io
-import json
-from dataclasses import asdict, astuple, dataclass, fields
+from collections.abc import Collection, Iterator
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pyarrow
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from mappable.arrays import Ints, Pixels
-from mappable.checksums import UNSEALED, digest, seal
-from mappable.containers import parse_json, read_parquet
+from mappable.checksums import digest
+from mappable.containers import read_parquet
 from mappable.errors import BadInputError, shown
-from mappable.files import write_atomically
-from mappable.formats import KEY, Format
+from mappable.formats import Format
 from mappable.places.decoding import RawDecoding
 from mappable.places.images import Fit, Size, read_bytes
-from mappable.places.pixels import ImageRows, blocks
+from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 from mappable.progress import track
 
 FORMAT = Format("mappable pack", 2, "delete the folder and convert again", sealed_since=2, earliest=1)
-ABOUT, IMAGES, INDEX, JOURNAL = "pack.json", "images.npy", "index.parquet", "journal.jsonl"
+ABOUT, IMAGES, INDEX = "pack.json", "images.npy", "index.parquet"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One packed image file: its length in bytes, modification time and digest, and the row and checksum of its pixels.
 
     `file` is the full path, because files of two collections may have the same name, size and time.
@@ -60,10 +57,9 @@ class PackedImages:
         self.size: Size = (about["width"], about["height"])
         self.fit: Fit = about["fit"]
         self.root: str = about["root"]
-        self.row_of = _read_rows(self.folder)
-        self.images: Pixels = np.empty((0, *self.size[::-1], 3), dtype=np.uint8)
-        if self.row_of:
-            self.images = self._map(1 + max(self.row_of.values()))
+        files, rows = _index_columns(self.folder, "file", "row")
+        self.row_of: dict[str, int] = dict(zip(files, rows, strict=True))
+        self.images = _mapped(self.folder / IMAGES, self.size, 1 + max(rows, default=-1))
         self._unchecked = np.ones(len(self.images), dtype=bool)
 
     def __len__(self) -> int:
@@ -77,16 +73,14 @@ class PackedImages:
 
     def rows(self, places: Places) -> Ints:
         """The row in `images` of each place; raises if an image is not packed."""
-        root = self._root_of(places)
         try:
-            return np.array([self.row_of[full_path(root, path)] for path in places.path], dtype=np.int64)
+            return np.array([self.row_of[file] for file in self._files(places)], dtype=np.int64)
         except KeyError as error:
             raise BadInputError(f"{self.folder}: {error.args[0]} is not packed; run the conversion again") from None
 
     def holds(self, places: Places) -> bool:
         """True if the images of all places are packed."""
-        root = self._root_of(places)
-        return all(full_path(root, path) in self.row_of for path in places.path)
+        return all(file in self.row_of for file in self._files(places))
 
     def load(self, places: Places) -> Pixels:
         """Pixels (n, height, width, 3) of the places in row order, copied into memory."""
@@ -109,8 +103,8 @@ class PackedImages:
             row = int(rows[number])
             if not self._matches(row, pixels[number]):
                 file = next(file for file, known in self.row_of.items() if known == row)
-                what = f"the pixels of {file} are damaged; run the conversion again, which mends them"
-                raise BadInputError(f"{self.folder / IMAGES}, row {row}: {what}")
+                problem = f"the pixels of {file} are damaged; run the conversion again, which decodes them anew"
+                raise BadInputError(f"{self.folder / IMAGES}, row {row}: {problem}")
         self._unchecked[rows] = False
 
     def _matches(self, row: int, pixels: Pixels) -> bool:
@@ -118,23 +112,17 @@ class PackedImages:
 
     @cached_property
     def _checksums(self) -> NDArray[np.bytes_]:
-        """The checksum of each row, from the index."""
+        """The checksum of each row."""
         checksums = np.zeros(len(self.images), dtype="S32")
-        columns = _read_index(self.folder, ["row", "checksum"])
-        checksums[np.array(columns["row"], dtype=np.int64)] = np.array(columns["checksum"], dtype="S32")
-        for entry in _read_journal(self.folder):
-            checksums[entry.row] = entry.checksum
+        rows, texts = _index_columns(self.folder, "row", "checksum")
+        checksums[np.array(rows, dtype=np.int64)] = np.array(texts, dtype="S32")
         return checksums
 
-    def _root_of(self, places: Places) -> str:
-        """The root of the places when they were packed; the collection or the pack may have moved since then."""
-        return self.root if self.root and not Path(self.root).exists() else str(places.root)
-
-    def _map(self, rows: int) -> Pixels:
-        if rows_on_disk(self.folder, self.size) < rows:
-            raise BadInputError(f"{self.folder / IMAGES}: missing or truncated; run the conversion again")
-        shape, start = (rows, self.size[1], self.size[0], 3), len(npy_header(0, self.size))
-        return np.memmap(self.folder / IMAGES, np.uint8, "r", offset=start, shape=shape)
+    def _files(self, places: Places) -> Iterator[str]:
+        """The full path that each image had when it was packed; the collection or the pack may have moved since."""
+        moved = self.root and not Path(self.root).exists()
+        root = self.root if moved else str(places.root)
+        return (full_path(root, path) for path in places.path)
 
 
 def full_path(root: str, path: str) -> str:
@@ -153,48 +141,29 @@ def pack_folder(out: Path | str, size: Size, fit: Fit, decoding: RawDecoding | N
 
 def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None) -> PackedImages:
     """Open the pack of a converted set with this size (width, height) and fit; by default, the largest pack."""
-    wanted = None if size is None else tuple(size)
-    names, found = [], []
-    for file in sorted((Path(out) / "pixels").glob(f"*/{ABOUT}")):
-        about = read_about(file.parent)
-        if not (file.parent / INDEX).exists() and not (file.parent / JOURNAL).exists():
-            continue  # the run packed nothing
-        names.append(file.parent.name)
-        if wanted in (None, (about["width"], about["height"])) and fit in (None, about["fit"]):
-            found.append(file.parent)
-    if not names:
+    packs = [PackedImages(index.parent) for index in sorted((Path(out) / "pixels").glob(f"*/{INDEX}"))]
+    if not packs:
         raise BadInputError(f"{out}: contains no packed images; run `mappable convert`, or call pack_images")
-    if not found:
-        size_and_fit = "-".join(text for text in (wanted and "x".join(map(str, wanted)), fit) if text)
-        raise BadInputError(f"{out}: contains no pack of {size_and_fit}; its packs are {', '.join(names)}")
-    return max(map(PackedImages, found), key=lambda pack: (pack.size[0] * pack.size[1], pack.fit == "crop"))
+    fitting = [pack for pack in packs if size in (None, pack.size) and fit in (None, pack.fit)]
+    if not fitting:
+        wanted = "-".join(filter(None, (size and f"{size[0]}x{size[1]}", fit)))
+        known = ", ".join(pack.folder.name for pack in packs)
+        raise BadInputError(f"{out}: contains no pack of {wanted}; its packs are {known}")
+    return max(fitting, key=lambda pack: (pack.size[0] * pack.size[1], pack.fit == "crop"))
 
 
 def find_packed(out: Path | str, places: Places, size: Size, fit: Fit) -> ImageRows | None:
-    """The packed images of the places, from the folder of a converted set; None unless all are packed at this size.
-
-    The raw decoding does not apply to images in color. So a pack without the decoding of the places is used if all its
-    images are in color.
-    """
+    """The packed images of the places, from the folder of a converted set; None unless all are packed at this size."""
     if not (Path(out) / "pixels").is_dir():
         return None
-    found = _held(pack_folder(out, size, fit), places)
-    if places.decoding is None or (found is not None and all(_in_color(block) for block in blocks(found))):
-        return found
-    return _held(pack_folder(out, size, fit, places.decoding), places)
-
-
-def _held(folder: Path, places: Places) -> ImageRows | None:
-    """The images of the places in this pack; None if there is no pack or if it lacks an image."""
+    folder = pack_folder(out, size, fit, places.decoding)
     if not (folder / ABOUT).is_file():
         return None
     pack = PackedImages(folder)
     return pack.view(places) if pack.holds(places) else None
 
 
-def _in_color(pixels: Pixels) -> bool:
-    """True if every image (n, height, width, 3) has a pixel that is not gray."""
-    return bool((pixels[..., 1:] != pixels[..., :1]).any(axis=(1, 2, 3)).all())
+# The files of a pack
 
 
 def npy_header(rows: int, size: Size) -> bytes:
@@ -211,20 +180,20 @@ def rows_on_disk(folder: Path, size: Size) -> int:
     return max(0, file.stat().st_size - len(npy_header(0, size))) // row_bytes if file.is_file() else 0
 
 
-def start_pack(folder: Path, size: Size, fit: Fit, places: Places) -> None:
-    """Write `pack.json`. Its `root` is the root of the collection that is fully packed, or "" while that changes."""
-    if not (folder / ABOUT).is_file():
-        decoding = asdict(places.decoding) if places.decoding else None
-        about = {"width": size[0], "height": size[1], "fit": fit}
-        FORMAT.write(folder / ABOUT, about | {"decoding": decoding, "root": str(places.root)})
-    elif read_about(folder)["root"] != str(places.root):
-        FORMAT.write(folder / ABOUT, read_about(folder) | {"root": ""})
+def _mapped(file: Path, size: Size, rows: int) -> Pixels:
+    """The first `rows` images of `images.npy`."""
+    shape = (rows, size[1], size[0], 3)
+    if rows == 0:
+        return np.empty(shape, dtype=np.uint8)
+    if rows_on_disk(file.parent, size) < rows:
+        raise BadInputError(f"{file}: missing or truncated; run the conversion again")
+    return np.memmap(file, np.uint8, "r", offset=len(npy_header(0, size)), shape=shape)
 
 
-def finish_pack(folder: Path, places: Places) -> None:
-    """Store the root of `places` in `pack.json`, now that all their files are packed."""
-    if read_about(folder)["root"] != str(places.root):
-        FORMAT.write(folder / ABOUT, read_about(folder) | {"root": str(places.root)})
+def write_about(folder: Path, size: Size, fit: Fit, decoding: RawDecoding | None, root: str) -> None:
+    """Write `pack.json`. Its `root` is that of the collection that is fully packed, or "" while there is none."""
+    about = {"width": size[0], "height": size[1], "fit": fit, "root": root}
+    FORMAT.write(folder / ABOUT, about | {"decoding": asdict(decoding) if decoding else None})
 
 
 def read_about(folder: Path) -> dict[str, Any]:
@@ -238,59 +207,20 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 
 def read_entries(folder: Path) -> dict[str, Entry]:
-    """All packed files by full path: the index, then the journal of an unfinished build."""
-    names = [field.name for field in fields(Entry)]
-    columns = _read_index(folder, names)
-    entries = {row[0]: Entry(*row) for row in zip(*(columns[name] for name in names), strict=True)}
-    return entries | {entry.file: entry for entry in _read_journal(folder)}
+    """All packed files by full path."""
+    return {row[0]: Entry(*row) for row in zip(*_index_columns(folder, *Entry._fields), strict=True)}
 
 
-def _read_rows(folder: Path) -> dict[str, int]:
-    """The row of each file. Readers need no other column, and reading only this one is fast for millions of images."""
-    columns = _read_index(folder, ["file", "row"])
-    rows = dict(zip(columns["file"], columns["row"], strict=True))
-    return rows | {entry.file: entry.row for entry in _read_journal(folder)}
+def _index_columns(folder: Path, *names: str) -> list[list[Any]]:
+    """Columns of the index. Reading only two of them is fast for millions of images."""
+    file = folder / INDEX
+    if not file.is_file():
+        return [[] for _ in names]
+    with FORMAT.reading(file):
+        table = read_parquet(file, columns=[*names])
+        return [table[name].to_pylist() for name in names]
 
 
-def _read_index(folder: Path, names: list[str]) -> dict[str, list[Any]]:
-    if not (folder / INDEX).is_file():
-        return {name: [] for name in names}
-    with FORMAT.reading(folder / INDEX):
-        table = read_parquet(folder / INDEX, columns=names)
-        return {name: table[name].to_pylist() for name in names}
-
-
-def _read_journal(folder: Path) -> list[Entry]:
-    """The entries of all complete lines; an incomplete last line is ignored."""
-    if not (folder / JOURNAL).is_file():
-        return []
-    *complete, _incomplete = (folder / JOURNAL).read_bytes().split(b"\n")
-    entries = []
-    for number, line in enumerate(complete, 1):
-        earlier = line.startswith(b"[")  # an earlier version wrote no checksum
-        checksum, _, text = (b"", b"", line) if earlier else line.partition(b" ")
-        try:
-            if not earlier and checksum.decode() != digest(text):
-                raise ValueError
-            entries += [Entry(*row) for row in parse_json(text)]
-        except (ValueError, TypeError):
-            raise BadInputError(
-                f"{folder / JOURNAL}, row {number}: damaged journal; delete the folder and convert again"
-            ) from None
-    return entries
-
-
-def write_index(folder: Path, entries: dict[str, Entry]) -> None:
-    """Write all entries to the index and delete the journal."""
-    columns = {field.name: [getattr(entry, field.name) for entry in entries.values()] for field in fields(Entry)}
-    packed, table = io.BytesIO(), pyarrow.table(columns).replace_schema_metadata({KEY: UNSEALED})
-    pyarrow.parquet.write_table(table, packed)
-    content = seal(packed.getvalue())
-    write_atomically(folder / INDEX, lambda stream: stream.write(content))
-    (folder / JOURNAL).unlink(missing_ok=True)
-
-
-def journal_line(entries: list[Entry]) -> bytes:
-    """The entries as JSON on one line, after their checksum."""
-    text = json.dumps([astuple(entry) for entry in entries]).encode()
-    return digest(text).encode() + b" " + text + b"\n"
+def write_index(folder: Path, entries: Collection[Entry]) -> None:
+    columns = {name: [getattr(entry, name) for entry in entries] for name in Entry._fields}
+    FORMAT.write_parquet(folder / INDEX, pyarrow.table(columns))

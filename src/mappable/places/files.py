@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from mappable.checksums import digest, digest_of_file, seal
-from mappable.containers import MAX_METADATA, read_parquet
+from mappable.checksums import digest, digest_of_file
+from mappable.containers import MAX_METADATA
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
@@ -36,16 +36,13 @@ def save_places(places: Places, file: Path | str) -> None:
     """Write `file` (.parquet or .csv) atomically. For CSV, everything except the columns goes to <file>.json."""
     file = Path(file)
     if file.suffix == ".parquet":
-        about = FORMAT.text(_about(places, file), indent=None)
-        packed, table = io.BytesIO(), places.table.replace_schema_metadata({KEY: about})
-        pyarrow.parquet.write_table(table, packed)
-        content = seal(packed.getvalue())
+        FORMAT.write_parquet(file, places.table, _about(places, file))
     elif file.suffix == ".csv":
         content = _csv(places)
         FORMAT.write(_beside(file), _about(places, file) | {"table": digest(content)})
+        write_atomically(file, lambda stream: stream.write(content))
     else:
         raise BadInputError(f"{file}: the suffix is {file.suffix!r}, expected .parquet or .csv")
-    write_atomically(file, lambda stream: stream.write(content))
 
 
 def load_places(file: Path | str, *, rows: int | None = None) -> Places:
@@ -62,7 +59,7 @@ def load_places(file: Path | str, *, rows: int | None = None) -> Places:
         raise BadInputError(f"{file}: no such table of places{convert}")
     try:
         with FORMAT.reading(file):
-            table, about = _read_parquet(file, rows) if file.suffix == ".parquet" else _read_csv(file)
+            table, about = FORMAT.read_parquet(file, rows) if file.suffix == ".parquet" else _read_csv(file)
             return Places.of(
                 table,
                 frames=[Frame.from_json(fields) for fields in about["frames"]],
@@ -101,11 +98,6 @@ def _about(places: Places, file: Path) -> dict[str, Any]:
         "decoding": asdict(places.decoding) if places.decoding else None,
         "notes": [note.to_json() for note in places.notes],
     }
-
-
-def _read_parquet(file: Path, rows: int | None) -> tuple[pyarrow.Table, dict[str, Any]]:
-    table = read_parquet(file, rows=rows)
-    return table, FORMAT.parse((table.schema.metadata or {}).get(KEY.encode()), file)
 
 
 def _csv(places: Places) -> bytes:

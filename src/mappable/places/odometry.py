@@ -1,19 +1,14 @@
 """Odometry of a recording: how a robot moved by its own account, kept next to the images for localization."""
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow
-import pyarrow.parquet
 
 from mappable.arrays import Floats, Ints
-from mappable.checksums import seal
-from mappable.containers import read_parquet
 from mappable.errors import BadInputError
-from mappable.files import write_atomically
-from mappable.formats import KEY, Format
+from mappable.formats import Format
 
 FORMAT = Format("mappable odometry", 1, "convert the recording again", sealed_since=1)
 FILE = "odometry.parquet"  # in the folder of the frames of a recording
@@ -42,13 +37,7 @@ def save_odometry(odometry: RecordedOdometry, file: Path, topic: str) -> None:
     columns = {
         name: pyarrow.array(values, mask=np.isnan(values)) for name, values in zip(COLUMNS, numbers.T, strict=True)
     }
-    table = pyarrow.table({"time": odometry.time} | columns)
-    packed = io.BytesIO()
-    pyarrow.parquet.write_table(
-        table.replace_schema_metadata({KEY: FORMAT.text({"topic": topic}, indent=None)}), packed
-    )
-    content = seal(packed.getvalue())
-    write_atomically(file, lambda stream: stream.write(content))
+    FORMAT.write_parquet(file, pyarrow.table({"time": odometry.time} | columns), {"topic": topic})
 
 
 def load_odometry(file: Path | str) -> RecordedOdometry:
@@ -57,8 +46,7 @@ def load_odometry(file: Path | str) -> RecordedOdometry:
     with FORMAT.reading(file):
         if not file.is_file():
             raise FileNotFoundError(2, "no such file", str(file))
-        table = read_parquet(file)
-        FORMAT.parse((table.schema.metadata or {}).get(KEY.encode()), file)
+        table, _ = FORMAT.read_parquet(file)
         time = table["time"].to_numpy()
         numbers = np.column_stack([table[name].fill_null(np.nan).to_numpy() for name in COLUMNS])
     if not np.isfinite(numbers[:, :3]).all() or (np.diff(time) <= 0).any():
