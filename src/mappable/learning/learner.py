@@ -3,13 +3,14 @@
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from mappable.arrays import Ints
-from mappable.features.embedding import backbone_precision, describe
+from mappable.features.embedding import actual_precision, backbone_precision, describe
 from mappable.features.encoder import Encoder
 from mappable.features.inputs import Inputs
 from mappable.features.recording import Recording, record
@@ -68,6 +69,10 @@ class Learner:
         self.parameters = self._choose_parameters()
         on_gpu = device.type == "cuda"
         self.records = on_gpu and encoder.backbone.recordable  # Python would take longer than the work that it starts
+        self.compiled = self.network
+        in_bfloat16 = actual_precision(device, settings.precision) == "bfloat16"
+        if self.records and in_bfloat16 and find_spec("triton"):  # PyTorch's builds for CUDA include it
+            self.compiled = torch.compile(self.network, dynamic=False)
         self.optimizer = torch.optim.Adam(self.parameters, settings.learning_rate, fused=on_gpu)
         self.average: list[Tensor] = []  # moving average of the parameters after the first step, if it is turned on
         self.start: list[Tensor] = []  # parameters before training, for distillation
@@ -179,18 +184,20 @@ class Learner:
     def finish(self) -> None:
         """Copy the averaged weights, if there are any, to the encoder. No steps can be taken afterwards.
 
-        Recordings and gradients are freed. Recordings take many gigabytes and refer back to the learner: without this,
-        they would stay until a garbage collection finds the cycle.
+        Recordings, compiled code and gradients are freed. Recordings take many gigabytes and refer back to the
+        learner: without this, they would stay until a garbage collection finds the cycle.
         """
         for average, parameter in zip(self.average, self.parameters, strict=False):
             parameter.copy_(average)
         self._recorded.clear()
+        if self.compiled is not self.network:
+            torch.compiler.reset()  # it keeps at most eight versions of one function
         self.optimizer.zero_grad(set_to_none=True)
 
     def _backward(self, loss: Loss, batch: Batch) -> Tensor:
         """Add the gradients of the batch's tuples, and return their TERMS."""
         with backbone_precision(self.device, self.settings.precision):
-            descriptors = self.network(batch.inputs.flatten(0, 1))
+            descriptors = self.compiled(batch.inputs.flatten(0, 1))
         descriptors = descriptors.view(*batch.inputs.shape[:2], -1)
         terms = loss(descriptors, batch.squared_distances)
         if count := batch.known.shape[1]:

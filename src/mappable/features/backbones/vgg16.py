@@ -38,12 +38,12 @@ class VGG16(Backbone):
         return maps
 
     def _through(self, maps: Tensor, first: int, end: int) -> Tensor:
-        """`maps` after the layers from `first` to `end`, excluding `end`: convolutions with their ReLU and pooling."""
-        for number in range(first, end):
-            layer = self.features[number]
+        """`maps` after the layers from `first` to `end`, excluding `end`. Each convolution includes its ReLU."""
+        for layer in list(self.features)[first:end]:
             if isinstance(layer, nn.Conv2d):
-                pool = isinstance(self.features[number + 2], nn.MaxPool2d)
-                maps = convolve(maps, layer, pool=pool)
+                maps = convolve(maps, layer)
+            elif isinstance(layer, nn.MaxPool2d):
+                maps = layer(maps)
         return maps
 
 
