@@ -76,7 +76,7 @@ def test_times_as_numbers_are_exact_and_their_unit_is_told(read, texts, nanoseco
 def test_a_path_that_leads_out_of_the_root_is_named(read, path):
     with pytest.raises(BadInputError) as caught:
         read(f"path,x,y\na.jpg,0,0\n{path},0,0\n")
-    assert str(caught.value).endswith(f"places.csv, row 3: path {path!r} leads outside the root folder")
+    assert f"places.csv, row 3: path is {path!r}, expected" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """`Places`: the table of images with positions. Every reader returns it, and all other rooms use it."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +25,7 @@ NUMBER_COLUMNS = ("x", "y", "z", "yaw")
 COLUMNS = ("place_id", "path", "frame", "x", "y", "z", "yaw", "time", "sequence", "condition", "split", "role")
 KINDS = {name: pyarrow.string() for name in TEXT_COLUMNS} | {name: pyarrow.float64() for name in NUMBER_COLUMNS}
 SCHEMA = pyarrow.schema([(name, KINDS.get(name, pyarrow.int64())) for name in COLUMNS])
-OUTSIDE = r"^[/\\]|(?s)^.:|(^|[/\\])\.\.($|[/\\])"  # of a path that leads out of a folder
+OUTSIDE = r"\x00|^[/\\]|(?s)^.:|(^|[/\\])\.\.($|[/\\])"  # of a path that leads out of a folder, or to no file
 
 Texts = Strings | Sequence[str] | str | None
 Numbers = Floats | Sequence[float] | None
@@ -89,50 +89,59 @@ class Places:
             frame = next(iter(known))
         texts = {"path": path, "place_id": path if place_id is None else place_id, "frame": frame, "sequence": sequence}
         texts |= {"condition": condition, "split": split, "role": role}
-        numbers = {"x": x, "y": y, "z": z, "yaw": yaw}
         count = len(path)
-        columns: dict[str, Any] = {name: _text_column(name, values, count) for name, values in texts.items()}
-        columns |= {name: _number_column(name, values, count) for name, values in numbers.items()}
-        columns |= {"yaw": wrap(columns["yaw"]), "time": _time_column(time, count)}
-        rest = {"frames": known, "root": Path(root).resolve(), "dimensions": dimensions, "decoding": decoding}
-        self._fill({"notes": tuple(notes), **rest}, columns)
+        columns = {name: _text_array(name, _texts(name, values, count)) for name, values in texts.items()}
+        for name, values in {"x": x, "y": y, "z": z, "yaw": yaw}.items():
+            column = _column(name, np.full(count, np.nan) if values is None else values, np.float64, count)
+            column = wrap(column) if name == "yaw" else column
+            columns[name] = _number_array(column, ~np.isnan(column))
+        times = _times(time, count)
+        columns["time"] = _number_array(times, times != NO_TIME)
+        self._set(
+            table=pyarrow.Table.from_arrays([columns[name] for name in COLUMNS], schema=SCHEMA),
+            frames=known,
+            root=Path(root).resolve(),
+            dimensions=dimensions,
+            decoding=decoding,
+            notes=tuple(notes),
+        )
         _validate(self)
 
-    @classmethod
-    def of(cls, table: pyarrow.Table, **rest: Any) -> "Places":
-        """The places of an Arrow table with the columns of SCHEMA, such as one of a file; `rest` as for `Places`."""
-        unknown = {"x": np.nan, "y": np.nan, "z": np.nan, "yaw": np.nan, "time": NO_TIME}
-        numbers = {name: _numbers(table[name], missing) for name, missing in unknown.items()}
-        return cls(**numbers, **{name: table[name].to_pylist() for name in TEXT_COLUMNS}, **rest)
-
-    def _fill(self, rest: Mapping[str, Any], columns: Mapping[str, Any]) -> "Places":
-        """Set the attributes, and the columns as read-only arrays."""
-        for column in columns.values():
-            column.flags.writeable = False
-        self.__dict__.update(rest)
-        self.__dict__.update(columns)
+    def _set(self, **attributes: Any) -> "Places":
+        self.__dict__.update(attributes)
         return self
 
-    @cached_property
-    def table(self) -> pyarrow.Table:
-        """The columns as an Arrow table; unknown values are null."""
-        return _to_arrow({name: getattr(self, name) for name in COLUMNS})
+    def __getattr__(self, name: str) -> Any:
+        """A column of the table as an array, which is made once."""
+        if name not in COLUMNS or "table" not in self.__dict__:
+            raise AttributeError(f"places have no {name!r}")
+        column = _to_array(name, self.table[name])
+        column.flags.writeable = False
+        self.__dict__[name] = column
+        return column
+
+    @classmethod
+    def of(cls, table: pyarrow.Table, **attributes: Any) -> "Places":
+        """The places of an Arrow table with the columns of SCHEMA, such as that of a file."""
+        arrays = {name: _to_array(name, table[name]) for name in COLUMNS}
+        return cls(**arrays, **attributes)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"places do not change; make a copy with replace({name}=...)")
 
     def __len__(self) -> int:
-        return len(self.path)
+        return self.table.num_rows  # type: ignore[no-any-return]
 
     def __getitem__(self, rows: int | slice | Ints | Bools | Sequence[int]) -> "Places":
         """The places of a slice, a mask or row numbers, in this order; for one row number a table with one row."""
         if isinstance(rows, int | np.integer):
             rows = [int(rows)]
         index = rows if isinstance(rows, slice) else np.asarray(rows, None if len(rows) else np.int64)
-        columns = {name: getattr(self, name)[index] for name in COLUMNS}
-        if isinstance(index, slice) or index.dtype == np.bool_ or len(np.unique(index)) == len(index):
-            return object.__new__(Places)._fill(self._rest(), columns)
-        return self.replace(**columns)  # the validation raises for repeated places
+        chosen = np.arange(len(self))[index]
+        places = self._with(table=self.table.take(_number_array(chosen, np.True_)))
+        if not isinstance(index, slice) and index.dtype != np.bool_ and len(np.unique(chosen)) < len(chosen):
+            _validate(places)  # raises for repeated places
+        return places
 
     def __eq__(self, other: object) -> bool:
         """True if columns, frames, dimensions and decoding are equal; root and notes are not compared."""
@@ -147,18 +156,19 @@ class Places:
         frames = ", ".join(f"{frame.name} ({frame.unit})" for frame in self.frames.values())
         return f"<Places: {len(self):,} places, {len(set(self.sequence)):,} sequences, frames {frames}>"
 
-    def _rest(self) -> dict[str, Any]:
-        """The attributes that are no columns."""
-        return {name: self.__dict__[name] for name in ("frames", "root", "dimensions", "decoding", "notes")}
+    def _attributes(self) -> dict[str, Any]:
+        names = ("table", "frames", "root", "dimensions", "decoding", "notes")
+        return {name: self.__dict__[name] for name in names}
 
     def _with(self, **changes: Any) -> "Places":
         """A copy with changes of attributes that keep the table valid, so it is not validated again."""
-        columns = {name: getattr(self, name) for name in COLUMNS}
-        return object.__new__(Places)._fill(self._rest() | changes, columns)
+        return object.__new__(Places)._set(**self._attributes() | changes)
 
     def replace(self, **changes: Any) -> "Places":
         """A copy with some columns or attributes changed. The copy is validated."""
-        return Places(**{name: getattr(self, name) for name in COLUMNS} | self._rest() | changes)
+        rest = self._attributes()
+        del rest["table"]
+        return Places(**{name: getattr(self, name) for name in COLUMNS} | rest | changes)
 
     def decoded_as(self, decoding: RawDecoding | None) -> "Places":
         """The places with this raw decoding, for example of a map, unless the table has one."""
@@ -195,7 +205,7 @@ class Places:
         for name, wanted in values.items():
             if name not in TEXT_COLUMNS:
                 raise BadInputError(f"cannot filter by {shown(name)}, expected one of: {', '.join(TEXT_COLUMNS)}")
-            mask &= _is_in(_text_array(name, getattr(self, name)), [wanted] if isinstance(wanted, str) else wanted)
+            mask &= _is_in(self.table[name], [wanted] if isinstance(wanted, str) else wanted)
         return self[mask]
 
     def training(self) -> Ints:
@@ -216,9 +226,8 @@ class Places:
 
     def sequences(self) -> dict[str, Ints]:
         """Row numbers of each sequence, in row order; sequences in order of first appearance."""
-        coded = compute.dictionary_encode(_text_array("sequence", self.sequence))
-        codes, names = np.array(coded.indices), coded.dictionary.to_pylist()
-        rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=len(names)))[:-1])
+        codes, names = _encoded(self.table["sequence"])
+        rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
         return dict(zip(names, rows, strict=True)) if names else {}
 
     def in_time_order(self) -> "Places":
@@ -226,34 +235,33 @@ class Places:
 
         Notes list unsorted and repeated times. A sequence with an unknown time keeps the order of its rows.
         """
-        order, found = [np.empty(0, dtype=np.int64)], Findings()
-        unsorted, repeated = [], []
+        order, findings = [np.empty(0, dtype=np.int64)], Findings()
         for name, rows in self.sequences().items():
             times = self.time[rows]
             known = times != NO_TIME
             if known.all():
-                unsorted += self.place_id[rows[times < np.maximum.accumulate(times)]].tolist()
+                late = self.place_id[rows[times < np.maximum.accumulate(times)]]
                 rows = rows[np.argsort(times, kind="stable")]
-                repeated += self.place_id[rows[1:][np.diff(self.time[rows]) == 0]].tolist()
+                repeated = self.place_id[rows[1:][np.diff(self.time[rows]) == 0]]
+                findings.note("places were out of time order in their sequence and were sorted", late)
+                findings.note("places have the same time as the place before them", repeated)
             elif known.any():
                 partial = f"{name}: {np.count_nonzero(~known)} of {len(rows)} places"
-                found.note("sequences have unknown times, so their rows were not sorted", [partial])
+                findings.note("sequences have unknown times, so their rows were not sorted", [partial])
             order.append(rows)
-        notes = Findings()
-        notes.note("places were out of time order in their sequence and were sorted", unsorted)
-        notes.note("places have the same time as the place before them", repeated)
-        return self[np.concatenate(order)].noting(*notes, *found)
+        return self[np.concatenate(order)].noting(*findings)
 
 
 # Columns
 
 
 def _known_frames(frames: Frame | Iterable[Frame] | Mapping[str, Frame]) -> dict[str, Frame]:
-    given = (frames,) if isinstance(frames, Frame) else frames.values() if isinstance(frames, Mapping) else frames
-    listed_frames = [*given]
-    known = {frame.name: frame for frame in listed_frames}
-    if len(known) != len(listed_frames):
-        names = ", ".join(sorted(frame.name for frame in listed_frames))
+    if isinstance(frames, Mapping):
+        frames = frames.values()
+    members = [frames] if isinstance(frames, Frame) else list(frames)
+    known = {frame.name: frame for frame in members}
+    if len(known) != len(members):
+        names = ", ".join(sorted(frame.name for frame in members))
         raise BadInputError(f"two frames have the same name: {names}")
     return known
 
@@ -268,31 +276,24 @@ def _column(name: str, values: Any, dtype: Any, count: int) -> Any:
     return column
 
 
-def _text_column(name: str, values: Texts, count: int) -> Strings:
+def _texts(name: str, values: Texts, count: int) -> list[str]:
     if values is None or isinstance(values, str):
-        return np.array([values or ""] * count, dtype=object)  # np.full would drop a zero byte at the end
-    column: Strings = _column(name, values, object, count)
-    for row, value in enumerate(column):
-        if type(value) is not str:
-            if not isinstance(value, str):
-                raise BadInputError(f"column {name}, place {row}: value is {shown(value)}, expected text")
-            column[row] = str(value)  # convert a NumPy string
-    return column
+        return [values or ""] * count
+    texts = _column(name, values, object, count).tolist()
+    for row, value in enumerate(texts):
+        if not isinstance(value, str):
+            raise BadInputError(f"column {name}, place {row}: value is {shown(value)}, expected text")
+    return texts  # type: ignore[no-any-return]
 
 
-def _time_column(values: Ints | Sequence[int] | None, count: int) -> Ints:
-    given = np.full(count, NO_TIME) if values is None else np.asarray(values)
-    floats = given.dtype.kind == "O" and any(isinstance(value, float) for value in given.ravel())
-    if given.size and (given.dtype.kind not in "iuO" or floats):  # a float cannot hold current times exactly
-        raise BadInputError(f"column time has {given.dtype} values, expected whole nanoseconds")
-    if given.dtype.kind == "u" and (given > np.iinfo(np.int64).max).any():
-        raise BadInputError(f"column time: {given.max()} is too large for int64")
-    column: Ints = _column("time", given, np.int64, count)
-    return column
-
-
-def _number_column(name: str, values: Numbers, count: int) -> Floats:
-    column: Floats = _column(name, np.full(count, np.nan) if values is None else values, np.float64, count)
+def _times(values: Ints | Sequence[int] | None, count: int) -> Ints:
+    times = np.full(count, NO_TIME) if values is None else np.asarray(values)
+    floats = times.dtype.kind == "O" and any(isinstance(value, float) for value in times.ravel())
+    if times.size and (times.dtype.kind not in "iuO" or floats):  # a float cannot hold current times exactly
+        raise BadInputError(f"column time has {times.dtype} values, expected whole nanoseconds")
+    if times.dtype.kind == "u" and (times > np.iinfo(np.int64).max).any():
+        raise BadInputError(f"column time: {times.max()} is too large for int64")
+    column: Ints = _column("time", times, np.int64, count)
     return column
 
 
@@ -300,83 +301,72 @@ def _number_column(name: str, values: Numbers, count: int) -> Floats:
 # So these read and write the buffers.
 
 
-def _to_arrow(columns: Mapping[str, Any]) -> pyarrow.Table:
-    arrays = {name: _text_array(name, columns[name]) for name in ("path", *TEXT_COLUMNS)}
-    arrays |= {name: _number_array(columns[name], ~np.isnan(columns[name])) for name in NUMBER_COLUMNS}
-    arrays["time"] = _number_array(columns["time"], columns["time"] != NO_TIME)
-    return pyarrow.Table.from_arrays([arrays[name] for name in COLUMNS], schema=SCHEMA)
-
-
-def _number_array(values: Floats | Ints, known: Bools) -> pyarrow.Array:
+def _number_array(values: Floats | Ints, known: Bools | np.bool_) -> pyarrow.Array:
     kind = pyarrow.float64() if values.dtype == np.float64 else pyarrow.int64()
     mask = None if known.all() else pyarrow.py_buffer(np.packbits(known, bitorder="little"))
     return pyarrow.Array.from_buffers(kind, len(values), [mask, pyarrow.py_buffer(np.ascontiguousarray(values))])
 
 
-def _text_array(name: str, values: Iterable[str]) -> pyarrow.Array:
+def _text_array(name: str, values: Sequence[str]) -> pyarrow.Array:
     try:
         encoded = [value.encode() for value in values]
-    except UnicodeEncodeError:
-        row = next(row for row, value in enumerate(values) if not _is_unicode(value))
-        raise BadRowError(row, [*values][row], f"{name} is not valid UTF-8; rename the file") from None
+    except UnicodeEncodeError as error:
+        row = values.index(error.object)
+        raise BadRowError(row, values[row], f"{name} is not valid UTF-8; rename the file") from None
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     return pyarrow.StringArray.from_buffers(len(encoded), pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(encoded)))
 
 
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or text.encode("utf-8", "replace").decode() == text
+def _to_array(name: str, column: pyarrow.ChunkedArray) -> Any:
+    if name in TEXT_COLUMNS:
+        return np.array(column.to_pylist(), dtype=object)
+    unknown = NO_TIME if name == "time" else np.nan
+    return np.array(np.from_dlpack(compute.fill_null(column, unknown).combine_chunks()))
 
 
-def _numbers(column: pyarrow.ChunkedArray, missing: float) -> Any:
-    if column.null_count:
-        return np.array([missing if value is None else value for value in column.to_pylist()])
-    return np.from_dlpack(column.combine_chunks())
+def _encoded(column: pyarrow.ChunkedArray) -> tuple[Ints, list[str]]:
+    """The number of each value, in order of first appearance, and the values."""
+    coded = column.combine_chunks().dictionary_encode()
+    return np.array(coded.indices, dtype=np.int64), coded.dictionary.to_pylist()
+
+
+def _is_in(column: pyarrow.ChunkedArray, values: Collection[str]) -> Bools:
+    codes, known = _encoded(column)
+    return np.array([value in values for value in known], dtype=bool)[codes]
 
 
 # Validation
 
 
-def _is_in(column: Any, values: Iterable[str]) -> Bools:
-    inside: Bools = np.array(compute.is_in(column, value_set=_text_array("", values)).to_pylist(), dtype=bool)
-    return inside
-
-
 def _validate(places: Places) -> None:
-    def refuse(bad: Bools, problem: Callable[[int], str]) -> None:
-        if bad.any():
-            row = int(np.flatnonzero(bad)[0])
-            raise BadRowError(row, str(places.place_id[row]), problem(row))
-
     if places.dimensions not in (2, 3):
         raise BadInputError(f"dimensions is {shown(places.dimensions)}, expected 2 or 3")
+    for name, wrong, expected in _rules(places):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            value = shown(getattr(places, name).item(row))
+            raise BadRowError(row, str(places.place_id[row]), f"{name} is {value}, expected {expected}")
+
+
+def _rules(places: Places) -> Iterator[tuple[str, Bools, str]]:
+    """For each rule the column, a mask of the rows that break it, and what is expected."""
     for name in NUMBER_COLUMNS:
         column = getattr(places, name)
-        infinite = ~np.isfinite(column) if name in ("x", "y") else np.isinf(column)
-        refuse(infinite, lambda row, n=name, c=column: f"{n} is {c[row]}, expected a finite number")  # type: ignore[misc]
-        limit = f"expected at most {MAX_COORDINATE:g}, positive or negative"
-        refuse(np.abs(column) > MAX_COORDINATE, lambda row, n=name, c=column, p=limit: f"{n} is {c[row]}, {p}")  # type: ignore[misc]
+        unknown = np.isnan(column) & (name in ("z", "yaw"))
+        yield name, ~(np.abs(column) <= MAX_COORDINATE) & ~unknown, f"a number of at most {MAX_COORDINATE:g}"
     if places.dimensions == 3:
-        refuse(np.isnan(places.z), lambda _: "z is unknown, but dimensions is 3")
+        yield "z", np.isnan(places.z), "a number, because dimensions is 3"
     for name, allowed in (("frame", places.frames.keys()), ("split", SPLITS), ("role", ROLES)):
         options = listed(value or "(empty)" for value in allowed)
-        unknown, column = ~_is_in(places.table[name], allowed), getattr(places, name)
-        refuse(unknown, lambda row, n=name, c=column, o=options: f"{n} is {shown(c[row])}, expected one of: {o}")  # type: ignore[misc]
+        yield name, ~_is_in(places.table[name], allowed), f"one of: {options}"
     for name in ("path", "place_id"):
-        column = getattr(places, name)
-        refuse(column == "", lambda _, n=name: f"{n} is empty")  # type: ignore[misc]
-        if compute.count_distinct(places.table[name]).as_py() < len(column):
-            again = np.ones(len(column), dtype=bool)
-            again[np.unique(column, return_index=True)[1]] = False
-            refuse(again, lambda row, n=name, c=column: f"duplicate {n} {shown(str(c[row]))}")  # type: ignore[misc]
-    refuse(np.array(["\0" in path for path in places.path], dtype=bool), lambda _: "path contains a zero byte")
+        codes, _ = _encoded(places.table[name])
+        yield name, getattr(places, name) == "", "text"
+        yield name, np.diff(np.maximum.accumulate(codes), prepend=-1) == 0, "a value that no earlier row has"
     outside = compute.match_substring_regex(places.table["path"], OUTSIDE)
-    escaping: Bools = np.array(outside.to_pylist(), dtype=bool)
-    refuse(escaping, lambda row: f"path {shown(str(places.path[row]))} leads outside the root folder")
+    yield "path", np.array(outside.to_pylist(), dtype=bool), "a path inside the root folder, without zero bytes"
     if len(places.frames) > 1:
-        for name, rows in places.sequences().items():
-            mixed = rows[places.frame[rows] != places.frame[rows[0]]]
-            if len(mixed):
-                row = int(mixed[0])
-                first = f"{shown(places.frame[rows[0]])}, the frame in which sequence {shown(name)} begins"
-                problem = f"frame is {shown(places.frame[row])}, expected {first}"
-                raise BadRowError(row, str(places.place_id[row]), problem)
+        first = places.frame.copy()
+        for rows in places.sequences().values():
+            first[rows] = places.frame[rows[0]]
+        yield "frame", places.frame != first, "the frame in which its sequence begins"
