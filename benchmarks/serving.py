@@ -32,7 +32,7 @@ from mappable.arrays import Floats, Floats32, Pixels
 from mappable.features.encoder import Encoder
 from mappable.features.opening import open_file
 from mappable.localization.fitting import calibrate
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.frames import Frame
 from mappable.places.images import Size
 from mappable.places.table import Places
@@ -56,9 +56,10 @@ def make_map(folder: Path, size: Size) -> Path:
     places = Places(
         path=[f"{n}.jpg" for n in range(LANDMARKS)], x=positions[:, 0], y=positions[:, 1], frames=Frame("town")
     )
-    bare = Map.build(places, descriptors(positions, encoder.dimensions, 1), encoder.fingerprint, about=encoder.about)
+    described = descriptors(positions, encoder.dimensions, 1)
+    bare = Landmarks.build(places, described, encoder.fingerprint, about=encoder.about)
     calibrated = bare.with_calibration(calibrate(bare))
-    calibrated.save(folder / "map", folder / "encoder.safetensors")
+    calibrated.save(folder / "map", encoder)
     return folder / "map"
 
 

@@ -57,11 +57,11 @@ def small_encoder(images: np.ndarray) -> mappable.features.Encoder:
     return encoder
 
 
-def draw_map() -> mappable.localization.OpenMap:
+def draw_map() -> mappable.Map:
     """A map of Monday's walk in memory, calibrated on Tuesday's."""
     places, images = draw_walks()
     encoder = small_encoder(images[places.training()])
-    return mappable.localization.OpenMap(mappable.build_map(encoder, places, images, landmarks=24), encoder=encoder)
+    return mappable.build_map(places, images, encoder=encoder, landmarks=24)
 
 
 def _paint_wall() -> np.ndarray:

@@ -25,10 +25,9 @@ def main(walks: Path, photo: Path, out: Path, drawn: bool) -> None:
     else:
         encoder = mappable.features.Encoder.create(weights="vgg16-v1")  # the first time, this fetches 64 MB
         encoder.initialize(images[places.training()])
-    built = mappable.build_map(encoder, places, images)
-    encoder.save(out / "encoder.safetensors")
-    built.save(out / "map", out / "encoder.safetensors")
-    print(f"{len(built.places)} landmarks; `mappable serve` shows the map in {out / 'map'}")
+    built = mappable.build_map(places, images, encoder=encoder)
+    built.save(out / "map")
+    print(f"{len(built)} landmarks; `mappable serve` shows the map in {out / 'map'}")
 
     found = mappable.open_map(out / "map").locate(photo)
     print(f"{photo.name}: {found.latitude:.6f}, {found.longitude:.6f}, nearest photo {found.landmark}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 
 from mappable.arrays import Floats
 from mappable.localization.fitting import calibrate
+from mappable.localization.map import Map
 from mappable.maps.calibration import Calibration
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -40,7 +42,7 @@ LENGTH, SPACING, NOISE = 400.0, 5.0, 0.25
 class Town:
     """A route with landmarks, a drive along it, and one elsewhere; no pixels, but descriptors that change smoothly."""
 
-    map: Map
+    landmarks: Landmarks
     calibration: Calibration
     known: tuple[Floats, NDArray[np.float32]]  # positions and descriptors that it was calibrated by
     drive: tuple[Floats, NDArray[np.float32]]  # others, in order
@@ -49,9 +51,14 @@ class Town:
     encoder: str = "made-up"
 
     @property
-    def bare(self) -> Map:
+    def bare(self) -> Landmarks:
         """The map without its calibration."""
-        return self.map.with_calibration(None)
+        return self.landmarks.with_calibration(None)
+
+    @cached_property
+    def map(self) -> Map:
+        """The map as a user has it."""
+        return Map(self.landmarks)
 
     @staticmethod
     def describe(positions: Floats, seed: int) -> NDArray[np.float32]:
@@ -81,7 +88,7 @@ def _town(dimensions: int) -> Town:
         return positions, Town.describe(positions, seed)
 
     landmarks, seen = drive(0.0, int(LENGTH / SPACING), seed=2)
-    bare = Map.build(Town.places(landmarks, "landmarks"), seen, Town.encoder)
+    bare = Landmarks.build(Town.places(landmarks, "landmarks"), seen, Town.encoder)
     known, elsewhere = drive(0.0, 500, seed=3), drive(2000.0, 300, seed=4)[1]
     calibration = calibrate(bare, (Town.places(known[0], "known"), known[1]), elsewhere=elsewhere)
     absent = drive(3000.0, 300, seed=6)[1]

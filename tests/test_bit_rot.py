@@ -13,7 +13,7 @@ from made_results import made_result
 from mappable.errors import BadInputError
 from mappable.evaluation.result import Result
 from mappable.features.about import About
-from mappable.features.files import read_encoder, write_encoder
+from mappable.features.files import encoder_bytes, read_encoder
 from mappable.formats import KEY
 from mappable.learning.checkpoint import Checkpoint
 from mappable.places.files import load_places, save_places
@@ -48,7 +48,10 @@ FILES: dict[str, tuple[Write, Read]] = {
     ),
     "convert.json": (lambda file: CONVERSION.write(file, {"root": "here"}), CONVERSION.read),
     "summary.json": (lambda file: RECOVERY.write(file, {"points": 3}), RECOVERY.read),
-    "encoder.safetensors": (lambda file: write_encoder(file, ABOUT, {"w": torch.arange(99.0)}), read_encoder),
+    "encoder.safetensors": (
+        lambda file: file.write_bytes(encoder_bytes(ABOUT, {"w": torch.arange(99.0)})),
+        read_encoder,
+    ),
     "checkpoint.safetensors": (
         lambda file: Checkpoint(3, {"w": torch.arange(99.0)}, {}, {"seconds": 1.5}).save(file),
         Checkpoint.load,

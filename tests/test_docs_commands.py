@@ -43,7 +43,7 @@ from bag_writer import START, BagWriter
 from mappable.cli.app import app
 from mappable.evaluation import report, sets
 from mappable.features import onnx_export
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.files import save_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -231,7 +231,7 @@ class Workshop:
         for name in dict.fromkeys(word.split("/")[0] for word in arguments):
             if name != out:
                 self.put(name)
-        return [str(Map.open("map").places.place_id[0]) if word == "ID..." else word for word in arguments]
+        return [str(Landmarks.open("map").places.place_id[0]) if word == "ID..." else word for word in arguments]
 
     def run(self, line: str | list[str]) -> None:
         """Run a command in the current folder."""

@@ -79,3 +79,30 @@ def test_poses_of_another_drive_are_refused(tmp_path: Path) -> None:
         motions_of_track(track, 3, np.array([50.0, 51.0, 52.0]), 2)
     with pytest.raises(BadInputError, match="2 dimensions, expected 3"):
         motions_of_track(track, 2, None, 3)
+
+
+def test_motions_between_two_times_are_those_of_poses_and_of_motions(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    motions = random.normal(size=(20, 3))
+    rows = [f"{n / 10},{','.join(map(str, row))}" for n, row in enumerate(motions.tolist())]
+    (tmp_path / "motions.csv").write_text("\n".join(["time,forward,left,turn", *rows]))
+    pose, poses = np.zeros(3), []
+    for n, (forward, left, turn) in enumerate(motions):
+        if n:
+            cos, sin = np.cos(pose[2]), np.sin(pose[2])
+            pose = pose + np.array([cos * forward - sin * left, sin * forward + cos * left, turn])
+        poses.append(pose)
+    rows = [f"{n * 100_000_000},{x},{y},{np.angle(np.exp(1j * yaw))}" for n, (x, y, yaw) in enumerate(poses)]
+    rows = [f"1{int(row.split(',')[0]):018d},{row.split(',', 1)[1]}" for row in rows]  # nanoseconds since 1970
+    (tmp_path / "poses.csv").write_text("\n".join(["time,x,y,yaw", *rows]))
+    first, second = read_track(tmp_path / "motions.csv"), read_track(tmp_path / "poses.csv")
+    for n in range(1, 20):
+        one, other = first.between((n - 1) / 10, n / 10), second.between(1e9 + (n - 1) / 10, 1e9 + n / 10)
+        assert one is not None
+        assert other is not None
+        assert (one.forward, one.left) == pytest.approx(motions[n, :2].tolist())
+        assert np.angle(np.exp(1j * (one.turn - motions[n, 2]))) == pytest.approx(0, abs=1e-9)
+        assert np.angle(np.exp(1j * (other.turn - one.turn))) == pytest.approx(0, abs=1e-5)
+        assert (other.forward, other.left) == pytest.approx((one.forward, one.left), abs=1e-4)
+    assert first.between(0.0, 5.0) is None
+    assert first.between(-1.0, 0.5) is None

@@ -50,7 +50,7 @@ def test_queries_do_not_train_and_are_no_landmarks(read: Callable[[Path], Places
     data = select(places, ImageRows(np.arange(6 * 12, dtype=np.uint8).reshape(6, 2, 2, 3), np.arange(6)), queries=4)
     assert (data.images.rows.tolist(), len(data.queries)) == (known, 0)
     built = build_map_of(Described(places, np.eye(6, dtype=np.float32)), "encoder", every=True)
-    assert built.places.path.tolist() == places.path[known].tolist()
+    assert built.landmarks.places.path.tolist() == places.path[known].tolist()
     setup = setup_of("set", places, positive_radius=10.0, negative_radius=25.0)
     assert (setup.references.tolist(), setup.queries.tolist()) == (known, questions)
     assert rows_to_locate(places).tolist() == questions
@@ -62,4 +62,4 @@ def test_images_kept_for_calibration_leave_the_others_to_train(tmp_path: Path) -
     assert data.images.rows.tolist() == [0, 1, 2, 3, 4, 5]  # those that train, then those of the monitor
     assert (len(data.train), len(data.queries)) == (4, 2)
     built = build_map_of(Described(places, np.eye(6, dtype=np.float32)), "encoder", every=True)
-    assert built.places.path.tolist() == places.path[:4].tolist()
+    assert built.landmarks.places.path.tolist() == places.path[:4].tolist()

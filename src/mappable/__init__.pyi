@@ -14,8 +14,10 @@ from mappable.learning.settings import load_settings as load_settings
 from mappable.learning.trainer import train as train
 from mappable.localization.build import build_map as build_map
 from mappable.localization.localizer import Localizer as Localizer
-from mappable.localization.opened import open_map as open_map
+from mappable.localization.map import Map as Map
+from mappable.localization.map import open_map as open_map
 from mappable.maps.encoders import open_encoder as open_encoder
+from mappable.odometry import Odometry as Odometry
 from mappable.places.files import load_places as load_places
 from mappable.places.table import Places as Places
 from mappable.readers.conversion import convert as convert

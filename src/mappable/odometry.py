@@ -1,4 +1,4 @@
-"""Odometry: poses over time by the camera's or robot's own account, for maps and for recovery.
+"""Odometry: how a camera or robot moved by its own account, for maps and for recovery.
 
 | file | columns |
 |---|---|
@@ -9,6 +9,7 @@
 Angles are in radians, positive to the left. Times of tables are numbers or ISO 8601.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,25 @@ def rotations(angles: Floats) -> Floats:
     """Return the rotations (m, 2, 2) by angles (m,) in radians."""
     cos, sin = np.cos(angles), np.sin(angles)
     return np.stack([np.stack([cos, -sin], -1), np.stack([sin, cos], -1)], -2)
+
+
+@dataclass(frozen=True)
+class Odometry:
+    """Planar motion, in the frame of the robot before it.
+
+    `forward` and `left` are in the unit of the map, usually metres. `turn` is in radians, counter-clockwise.
+    `covariance` (3 x 3) belongs to (forward, left, turn).
+    """
+
+    forward: float
+    left: float
+    turn: float
+    covariance: Sequence[Sequence[float]] | None = None
+
+    def then(self, later: "Odometry") -> "Odometry":
+        """This motion and a later one, which is in the frame of the robot after this one."""
+        forward, left = rotations(np.array([self.turn]))[0] @ (later.forward, later.left)
+        return Odometry(self.forward + float(forward), self.left + float(left), self.turn + later.turn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +86,15 @@ class Track:
         covered = (seconds == times) & (~np.append(pauses, False)[before] | (times == self.seconds[before]))
         pieces = np.concatenate([[0], np.cumsum(pauses)])[before]
         return positions, frames, np.where(covered, pieces, np.nan)
+
+    def between(self, first: float, second: float) -> Odometry | None:
+        """The motion between two times in the plane; None if poses are missing there."""
+        positions, frames, pieces = self.flat().at(np.array([first, second]))
+        if pieces[0] != pieces[1]:  # also if one is NaN
+            return None
+        forward, left = frames[0].T @ (positions[1] - positions[0])
+        turned = frames[0].T @ frames[1]
+        return Odometry(float(forward), float(left), float(np.arctan2(turned[1, 0], turned[0, 0])))
 
     def pauses(self) -> Bools:
         """Return True (m - 1,) for intervals without poses."""

@@ -27,7 +27,7 @@ from mappable.arrays import Floats32
 from mappable.features.encoder import Encoder
 from mappable.features.fast_encoder import FastEncoder
 from mappable.learning.settings import load_settings
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.frames import Frame
 from mappable.places.images import Size
 from mappable.places.table import Places
@@ -60,18 +60,18 @@ def make_landmarks(count: int, dimensions: int) -> Floats32:
     return vectors
 
 
-def map_of(landmarks: Floats32) -> Map:
+def map_of(landmarks: Floats32) -> Landmarks:
     count = len(landmarks)
     line = np.arange(count, dtype=np.float64)
     places = Places(path=[f"{row}.jpg" for row in range(count)], x=line, y=line, frames=Frame("street"))
-    return Map.build(places, landmarks, "benchmark")
+    return Landmarks.build(places, landmarks, "benchmark")
 
 
-def query(describe: Callable[[Any], Floats32], built: Map) -> Query:
+def query(describe: Callable[[Any], Floats32], built: Landmarks) -> Query:
     return lambda image: built.store.nearest(describe(image), 1)
 
 
-def megabytes(built: Map) -> float:
+def megabytes(built: Landmarks) -> float:
     """Size of the saved map, without its encoder."""
     with TemporaryDirectory() as folder:
         built.save(Path(folder) / "map")

@@ -15,8 +15,7 @@ import numpy as np
 from mappable.arrays import Floats, Floats32
 from mappable.features.descriptors import Described
 from mappable.localization.build import build_map_of
-from mappable.localization.locate import Locator, locate_sequence
-from mappable.maps.map import Map
+from mappable.localization.map import Map
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -52,8 +51,9 @@ def built(landmarks: int, dimensions: int) -> Map:
     return build_map_of(described, "made-up", every=True)
 
 
-def plain_pass(landmarks: Map, descriptors: Floats32) -> Floats:
+def plain_pass(opened: Map, descriptors: Floats32) -> Floats:
     """Positions (n, k) by a dense forward-backward pass."""
+    landmarks = opened.landmarks
     at = landmarks.places.positions
     apart = np.linalg.norm(at[:, None] - at, axis=2)
     moves = np.exp(-0.5 * np.square(apart / (2 * SPACING))) + 1e-6
@@ -73,9 +73,9 @@ def plain_pass(landmarks: Map, descriptors: Floats32) -> Floats:
     return found
 
 
-def filtered(landmarks: Map, descriptors: Floats32) -> Floats:
+def filtered(opened: Map, descriptors: Floats32) -> Floats:
     """Positions (n, k) by the filter over places."""
-    found = locate_sequence(Locator(landmarks), descriptors, encoder="made-up")
+    found = opened.locate_drive(descriptors)
     return np.array([one.coordinates for one in found])
 
 

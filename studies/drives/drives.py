@@ -31,9 +31,8 @@ from mappable.evaluation.metrics import precision_recall
 from mappable.evaluation.protocols.localization.rules import SEQUENCE, sureness
 from mappable.features.descriptors import Described, read_descriptors
 from mappable.localization.build import build_map_of
-from mappable.localization.locate import Locator, locate_sequence
 from mappable.localization.location import Location
-from mappable.maps.map import Map
+from mappable.localization.map import Map
 
 STRIDES = (1, 2, 4, 8, 16)  # every n-th image of a drive
 CUT, STRETCHES = 0.15, 2  # share of a drive per stretch that is cut out, and number of stretches
@@ -62,9 +61,7 @@ def drives(rows: Ints, seed: int) -> Iterator[tuple[str, int, Ints]]:
         yield "foreign", stride, np.insert(thinned, np.sort(random.integers(0, len(thinned) + 1, count)), -1)
 
 
-def ask(
-    locator: Locator, described: Described, foreign: Floats32, drive: Ints, within: Sequence[float], seed: int
-) -> Cell:
+def ask(opened: Map, described: Described, foreign: Floats32, drive: Ints, within: Sequence[float], seed: int) -> Cell:
     """Locate one drive: count images found, confident images, and intervals that contain the truth."""
     here = drive >= 0
     seen = described.descriptors[np.maximum(drive, 0)].copy()
@@ -72,11 +69,11 @@ def ask(
         count, random = np.count_nonzero(~here), np.random.default_rng(seed)
         seen[~here] = foreign[random.choice(len(foreign), count, replace=count > len(foreign))]
     truth = described.places.positions[drive[here]]
-    encoder, at = locator.map.encoder, locator.positions
-    number = {name: row for row, name in enumerate(locator.map.places.place_id)}
+    at = opened.landmarks.places.positions
+    number = {name: row for row, name in enumerate(opened.landmarks.places.place_id)}
     ways = {
-        "single": locator.locate(seen, encoder=encoder, coverage=COVERAGE),
-        "sequence": locate_sequence(locator, seen, encoder=encoder, coverage=COVERAGE),
+        "single": opened.locate_all(seen, coverage=COVERAGE),
+        "sequence": opened.locate_drive(seen, coverage=COVERAGE),
     }
     ceiling = np.linalg.norm(truth[:, None] - at, axis=2).min(1)
     nearest = at[[number[one.candidates[0].landmark] for one in ways["single"]]][here]
@@ -99,7 +96,7 @@ def ask(
             sum(one.confident for one in foreign_found),
         )
     if here.all():
-        cell["rules"] = rules(locator, seen, ways, off, max(within))
+        cell["rules"] = rules(opened, seen, ways, off, max(within))
     gain = (off["sequence"] <= within[0]).astype(float) - (off["single"] <= within[0])
     blocks = np.arange(len(gain)) // BLOCK_IMAGES
     bounds = block_bootstrap(gain[None], blocks, seed=seed) if len(np.unique(blocks)) > 1 else None
@@ -108,13 +105,13 @@ def ask(
 
 
 def rules(
-    locator: Locator, seen: Floats32, ways: dict[str, list[Location]], off: dict[str, Floats], limit: float
+    opened: Map, seen: Floats32, ways: dict[str, list[Location]], off: dict[str, Floats], limit: float
 ) -> dict[str, list[tuple[float, bool]]]:
     """How sure each rule is of each image, and whether the image is right; our rules, and rules a user would write."""
     right = {way: (errors <= limit).tolist() for way, errors in off.items()}
     return {
         name: list(zip(values.tolist(), right["sequence" if name == SEQUENCE else "single"], strict=True))
-        for name, values in sureness(locator, seen).items()
+        for name, values in sureness(opened, seen).items()
     }
 
 
@@ -163,18 +160,14 @@ def run(given: argparse.Namespace) -> list[Cell]:
         within = [float(one) for one in limits]
         described = replace(read_descriptors(Path(folder)), encoder=None)
         absent = np.load(foreign[folder]).astype(np.float32) if folder in foreign else np.empty((0, 0), np.float32)
-        for name, other, landmarks in maps_of(described, given):
-            if landmarks.calibration is None:
-                print(f"{folder}, map of {name}: {landmarks.places.notes}")
-                continue
-            locator = Locator(landmarks)
+        for name, other, opened in maps_of(described, given):
             for asked, rows in described.places.sequences().items():
                 for way, stride, drive in drives(rows, given.seed):
                     if asked in (name, other) or (way == "foreign" and not len(absent)) or len(drive) < 2:
                         continue
-                    cell = ask(locator, described, absent, drive, within, given.seed)
+                    cell = ask(opened, described, absent, drive, within, given.seed)
                     facts = {"set": Path(folder).name, "map": name, "asked": asked, "way": way, "stride": stride}
-                    facts |= {"calibrated on": other, "landmarks": len(landmarks), "within": within}
+                    facts |= {"calibrated on": other, "landmarks": len(opened), "within": within}
                     cells.append(facts | cell)
                     print(_line(cells[-1]), flush=True)
     return cells

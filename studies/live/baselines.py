@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 from mappable.arrays import Bools, Floats, Floats32, evenly
 from mappable.features.descriptors import Described
-from mappable.localization.locate import Locator, locate_sequence
+from mappable.localization.map import Map
 from mappable.maps.store import squared_between
 
 ELLIPSE = 0.95  # probability that an ellipse should hold the true position
@@ -18,20 +18,18 @@ SPEEDS = (0.5, 0.75, 1.0, 1.33, 2.0)  # of the query relative to the map, that a
 Found = dict[str, Any]
 
 
-def single(locator: Locator, seen: Floats32) -> Found:
+def single(opened: Map, seen: Floats32) -> Found:
     """Single images."""
-    found = locator.locate(seen, encoder=locator.map.encoder)
+    found = opened.locate_all(seen)
     return {
         "position": np.array([one.coordinates for one in found]),
         "trusted": np.array([one.confident for one in found]),
     }
 
 
-def whole(locator: Locator, seen: Floats32, starts: Bools) -> Found:
+def whole(opened: Map, seen: Floats32, starts: Bools) -> Found:
     """Whole drives; each piece is one drive."""
-    parts = [
-        locate_sequence(locator, one, encoder=locator.map.encoder) for one in np.split(seen, np.flatnonzero(starts)[1:])
-    ]
+    parts = [opened.locate_drive(one) for one in np.split(seen, np.flatnonzero(starts)[1:])]
     found = [one for part in parts for one in part]
     return {
         "position": np.array([one.coordinates for one in found]),
@@ -65,10 +63,10 @@ def matched(described: Described, landmarks: int, seen: Floats32) -> Found:
     return {"position": at[best], "trusted": np.ones(len(seen), dtype=bool)}
 
 
-def filtered(locator: Locator, seen: Floats32) -> Found:
+def filtered(opened: Map, seen: Floats32) -> Found:
     """A Kalman filter with constant velocity on the positions of nearest landmarks; it trusts itself after 3 images."""
-    measured = locator.positions[locator.map.store.nearest(seen, 1)[0][:, 0]][:, :2]
-    noise = max(locator.calibration.plain_deviation, 1e-6) ** 2
+    measured = opened.landmarks.places.positions[opened.landmarks.store.nearest(seen, 1)[0][:, 0]][:, :2]
+    noise = max(opened.calibration.plain_deviation, 1e-6) ** 2
     step = np.linalg.norm(np.diff(measured, axis=0), axis=1)
     pull = float(np.mean(step)) ** 2 / 4
     move = np.block([[np.eye(2), np.eye(2)], [np.zeros((2, 2)), np.eye(2)]])

@@ -20,9 +20,10 @@ from threadpoolctl import threadpool_limits
 
 from mappable.arrays import Floats, Floats32
 from mappable.localization.fitting import calibrate
-from mappable.localization.localizer import Localizer, Odometry
-from mappable.localization.opened import OpenMap
-from mappable.maps.map import Map
+from mappable.localization.localizer import Localizer
+from mappable.localization.map import Map
+from mappable.maps.landmarks import Landmarks
+from mappable.odometry import Odometry
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -56,13 +57,13 @@ def localizer_of(landmarks: int, numbers: int) -> Localizer:
     at = road(SPACING * np.arange(float(landmarks)), 0.0)
     paths = [f"{row}.jpg" for row in range(landmarks)]
     places = Places(path=paths, x=at[:, 0], y=at[:, 1], frames=Frame("road"), dimensions=2)
-    bare = Map.build(places, describe(at, numbers, 1), "made-up")
+    bare = Landmarks.build(places, describe(at, numbers, 1), "made-up")
     known = road(np.linspace(0, min(SPACING * landmarks, 1000.0), 300), 0.5)
     table = Places(
         path=[f"known/{row}.jpg" for row in range(len(known))], x=known[:, 0], y=known[:, 1], frames=Frame("road")
     )
     fitted = calibrate(bare, (table, describe(known, numbers, 2)))
-    return Localizer(OpenMap(bare.with_calibration(fitted)))
+    return Localizer(Map(bare.with_calibration(fitted)))
 
 
 def drive(localizer: Localizer, numbers: int, updates: int, odometry: bool) -> dict[str, float]:

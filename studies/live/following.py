@@ -38,9 +38,10 @@ from mappable.arrays import Bools, Ints, evenly
 from mappable.evaluation.sets import find_set
 from mappable.features.descriptors import Described
 from mappable.localization.build import build_map_of
-from mappable.localization.localizer import Localizer, Odometry
-from mappable.localization.opened import OpenMap
-from mappable.maps.landmarks import greedy_landmarks
+from mappable.localization.localizer import Localizer
+from mappable.localization.map import Map
+from mappable.maps.choosing import greedy_landmarks
+from mappable.odometry import Odometry
 from mappable.places.files import load_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -219,9 +220,7 @@ def pieces(rows: Ints, length: int, random: np.random.Generator) -> tuple[Ints, 
     return order, np.arange(len(order)) % length == 0
 
 
-def follow(
-    opened: OpenMap, described: Described, rows: Ints, starts: Bools, odometry: Sequence[Odometry | None]
-) -> Found:
+def follow(opened: Map, described: Described, rows: Ints, starts: Bools, odometry: Sequence[Odometry | None]) -> Found:
     """Follow a camera with the localizer."""
     localizer, estimates, seconds = Localizer(opened), [], []
     for n, (row, moved) in enumerate(zip(rows, odometry, strict=True)):
@@ -263,8 +262,8 @@ def run(given: argparse.Namespace) -> None:
 
 def _follow_all(described: Described, name: str, landmarks: int | None, given: argparse.Namespace) -> Iterator[Found]:
     places = described.places
-    opened = OpenMap(build_map_of(described, "followed", landmarks=given.landmarks or landmarks))
-    locator, asked = opened.locator, np.flatnonzero(places.split == "test")
+    opened = build_map_of(described, "followed", landmarks=given.landmarks or landmarks)
+    asked = np.flatnonzero(places.split == "test")
     for drive, own in places[asked].sequences().items():
         for length in given.kidnap:
             random = np.random.default_rng(given.seed)
@@ -275,13 +274,13 @@ def _follow_all(described: Described, name: str, landmarks: int | None, given: a
                     moved = odometry_of(places, rows, way.split()[-1], random)
                     found = follow(opened, described, rows, starts, moved)
                 elif way == "single images":
-                    found = single(locator, seen)
+                    found = single(opened, seen)
                 elif way == "whole drive":
-                    found = whole(locator, seen, starts)
+                    found = whole(opened, seen, starts)
                 elif way == "matched sequences":
-                    found = matched(described, len(opened.map), seen)
+                    found = matched(described, len(opened), seen)
                 else:
-                    found = filtered(locator, seen)
+                    found = filtered(opened, seen)
                 cell = {"drive": drive, "kidnapped": bool(length), "way": way}
                 yield cell | judge(found, truth, yaw, starts, WITHIN[name])
 

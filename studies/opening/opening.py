@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from mappable.maps import Map
+from mappable.maps import Landmarks
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -27,7 +27,7 @@ LANDMARKS, DIMENSIONS, LATER = 10_000, 32_768, 5
 ONE_RUN = """
 import json, sys, time
 import numpy as np
-from mappable.maps import Map
+from mappable.maps import Landmarks
 from mappable.maps.exact import Exact
 
 folder, checked, dimensions, later = sys.argv[1], sys.argv[2] != "unchecked", int(sys.argv[3]), int(sys.argv[4])
@@ -36,8 +36,8 @@ query /= np.linalg.norm(query)
 clocks = [(time.perf_counter(), time.process_time())]
 def stop():
     clocks.append((time.perf_counter(), time.process_time()))
-opened = Map.open(folder); stop()
-opened = Map.open(folder); stop()
+opened = Landmarks.open(folder); stop()
+opened = Landmarks.open(folder); stop()
 store = opened.store if checked else Exact(np.load(opened.files["descriptors"].path, mmap_mode="r"))
 store.nearest(query, 1); stop()
 for _ in range(later):
@@ -53,7 +53,7 @@ def made_up_map(folder: Path) -> None:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     names = [f"{number:05d}.png" for number in range(LANDMARKS)]
     places = Places(path=names, x=np.arange(float(LANDMARKS)), y=np.zeros(LANDMARKS), frames=Frame("line"))
-    Map.build(places, vectors, "made-up").save(folder)
+    Landmarks.build(places, vectors, "made-up").save(folder)
 
 
 def forget(file: Path) -> None:

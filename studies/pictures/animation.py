@@ -17,7 +17,7 @@ from PIL import Image
 
 from mappable.arrays import Floats, Ints
 from mappable.localization.localizer import Estimate, Localizer
-from mappable.localization.opened import open_map
+from mappable.localization.map import open_map
 from mappable.places.files import load_places
 from mappable.places.table import Places
 from mappable.plotting import BLACK, BLUE, GREEN, PINK, new_figure

@@ -22,9 +22,9 @@ from PIL import Image
 from mappable.arrays import Floats
 from mappable.evaluation.style import FAINT
 from mappable.features.encoder import Encoder
-from mappable.localization.locate import Locator
 from mappable.localization.location import Location
-from mappable.maps.map import Map
+from mappable.localization.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.cache import find_pack
 from mappable.places.files import load_places
 from mappable.places.table import Places
@@ -112,10 +112,10 @@ def squared_scale(demo: Path) -> float:
     return float(about.feature_scale_squared or np.nan)
 
 
-def located(demo: Path, *sequences: str) -> tuple[Places, Map, list[Location]]:
-    places, encoder, made = described(demo, AFTER, *sequences)
-    opened = Map.open(demo / "map")
-    return places, opened, Locator(opened).locate(made, encoder=encoder.fingerprint)
+def located(demo: Path, *sequences: str) -> tuple[Places, Landmarks, list[Location]]:
+    places, _, made = described(demo, AFTER, *sequences)
+    opened = Landmarks.open(demo / "map")
+    return places, opened, Map(opened).locate_all(made)
 
 
 def place(demo: Path) -> Figure:
@@ -166,7 +166,7 @@ def calibration(demo: Path) -> Figure:
     feature = np.array([one.feature_distance for one in found])
     sure = np.array([one.confident for one in found])
     errors = np.linalg.norm(places.positions - np.array([one.coordinates for one in found]), axis=1)
-    fitted = Locator(opened).calibration
+    fitted = Map(opened).calibration
     figure = Figure(figsize=(8, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
     grid = np.linspace(feature.min(), fitted.retrieved.furthest, 200)

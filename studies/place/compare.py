@@ -13,7 +13,7 @@ other visit: every image, and every 4th one. Nothing is fitted to the visits tha
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,10 @@ from scipy.stats import chi2
 
 from mappable.arrays import Floats, Floats32, Ints
 from mappable.features.descriptors import Described, read_descriptors
-
-try:
-    from mappable.localization.build import build_map_of
-    from mappable.localization.localizer import Localizer, Odometry
-    from mappable.localization.locate import Locator, locate_sequence
-    from mappable.localization.opened import OpenMap
-except ImportError:  # an earlier version
-    from mappable.maps.build import build_map_of  # type: ignore[import-not-found, no-redef]
-    from mappable.maps.localizer import Localizer, Odometry  # type: ignore[import-not-found, no-redef]
-    from mappable.maps.locate import Locator  # type: ignore[import-not-found, no-redef]
-    from mappable.maps.opened import OpenMap  # type: ignore[import-not-found, no-redef]
-    from mappable.maps.sequence import locate_sequence  # type: ignore[import-not-found, no-redef]
+from mappable.localization.build import build_map_of
+from mappable.localization.localizer import Localizer
+from mappable.localization.map import Map
+from mappable.odometry import Odometry
 
 STRIDES = (1, 4)
 COVERAGE = 0.9
@@ -57,20 +49,18 @@ def reduced(descriptors: Floats32) -> Floats32:
     return small / np.linalg.norm(small, axis=1, keepdims=True)
 
 
-def located(locator: Locator, seen: Floats32, *, together: bool) -> list[Answer]:
+def located(opened: Map, seen: Floats32, *, together: bool) -> list[Answer]:
     """Single images, or a drive."""
-    locate: Callable[..., Any] = (
-        (lambda images, **given: locate_sequence(locator, images, **given)) if together else locator.locate
-    )
+    locate = opened.locate_drive if together else opened.locate_all
     return [
         (np.array(one.coordinates), np.array(one.covariance), one.confident, one.low, one.high, one.landmark)
-        for one in locate(seen, encoder="real", coverage=COVERAGE)
+        for one in locate(seen, coverage=COVERAGE)
     ]
 
 
-def followed(landmarks: Any, seen: Floats32, truth: Floats | None) -> list[Answer]:
+def followed(opened: Map, seen: Floats32, truth: Floats | None) -> list[Answer]:
     """A live camera, with odometry if the truth is given; it errs by 5 % of the way."""
-    localizer, random = Localizer(OpenMap(landmarks)), np.random.default_rng(0)
+    localizer, random = Localizer(opened), np.random.default_rng(0)
     answers: list[Answer] = []
     for row, descriptor in enumerate(seen):
         odometry = None
@@ -131,8 +121,8 @@ def _drives(described: Described, found: float, right: float) -> Any:
     places, visits = described.places, described.places.sequences()
     for name, rows in visits.items():
         part = replace(described, places=places[rows], descriptors=described.descriptors[rows])
-        landmarks = build_map_of(part, "real", landmarks=_count(part, rows))
-        locator = Locator(landmarks)
+        opened = build_map_of(part, "real", landmarks=_count(part, rows))
+        landmarks = opened.landmarks
         at = dict(zip(landmarks.places.place_id, landmarks.places.positions, strict=True))
         for asked, others in visits.items():
             for stride in STRIDES:
@@ -141,10 +131,10 @@ def _drives(described: Described, found: float, right: float) -> Any:
                     continue
                 seen, truth = described.descriptors[drive], places.positions[drive]
                 answers = {
-                    "single": located(locator, seen, together=False),
-                    "live": followed(landmarks, seen, None),
-                    "live with odometry": followed(landmarks, seen, truth),
-                    "drive": located(locator, seen, together=True),
+                    "single": located(opened, seen, together=False),
+                    "live": followed(opened, seen, None),
+                    "live with odometry": followed(opened, seen, truth),
+                    "drive": located(opened, seen, together=True),
                 }
                 cell = {way: counts(own, truth, at, found, right) for way, own in answers.items()}
                 nearest = landmarks.places.positions[landmarks.store.nearest(seen, 1)[0][:, 0]]

@@ -30,8 +30,8 @@ from mappable.features.descriptors import Described
 from mappable.learning.choosing import OFF_THE_SHELF
 from mappable.localization.build import build_map_of, usual_landmarks
 from mappable.localization.estimate import judge, seen_before
+from mappable.localization.map import open_map
 from mappable.maps.encoders import open_encoder
-from mappable.maps.map import Map
 from mappable.places.files import load_places
 from mappable.places.table import Places
 from mappable.readers.registry import read_places
@@ -123,7 +123,7 @@ def measured(encoder: Path, known: Places, new: Places, radius: float, folder: P
     loaded = open_encoder(str(encoder), "auto")
     new = new[seen_before(known, new, radius)]
     if folder is not None:
-        built = Map.open(folder)
+        built = open_map(folder)
     else:
         described = Described(known, loaded.embed(known), loaded.fingerprint, loaded.about)
         built = build_map_of(described, landmarks=usual_landmarks(loaded.about, known))

@@ -102,11 +102,11 @@ def landmarks(work: Path, name: str = "map") -> dict[str, str]:
     """A map that passes `map verify`."""
     import numpy as np
 
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
 
     if not (work / name / "map.json").exists():
         return {"map": ABSENT}
-    opened = Map.verify(work / name)
+    opened = Landmarks.verify(work / name)
     rows = [*zip(opened.places.place_id, opened.places.x, opened.places.y, strict=True)]
     return {"map": sha(repr(rows).encode() + np.asarray(opened.store.take(np.arange(len(rows)))).tobytes())}
 

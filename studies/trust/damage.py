@@ -109,31 +109,31 @@ def _described(base: Path, work: Path) -> str:
 
 def _hloc(base: Path, work: Path) -> str:
     from mappable.features.descriptors import read_descriptors
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
 
-    found = read_descriptors(work / "landmarks.h5", Map.open(base / "map").places)
+    found = read_descriptors(work / "landmarks.h5", Landmarks.open(base / "map").places)
     return sha(np.ascontiguousarray(found.descriptors).tobytes())
 
 
 def _map(base: Path, work: Path) -> str:
     """What `map show` says, and what `locate` says of some images."""
-    from mappable.localization.locate import Locator
+    from mappable.localization.map import Map
     from mappable.maps.encoders import encoder_of
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.places.files import load_places
 
-    opened = Map.open(work)
+    opened = Landmarks.open(work)
     encoder = encoder_of(opened, None, "cpu")
     places = load_places(base / "set").where(sequence="wednesday")[np.arange(6)]
     made = encoder.embed(places)
-    found = Locator(opened).locate(made, encoder=encoder.fingerprint, images=places.place_id.tolist())
+    found = Map(opened).locate_all(made, names=places.place_id.tolist())
     return sha(repr(found).encode() + repr(opened.store.nearest(np.asarray(made), 5)).encode()) + _rows(opened.places)
 
 
 def _index(base: Path, work: Path) -> str:
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
 
-    return sha(repr(Map.open(work).store.nearest(_directions(50, 1), 5)).encode())
+    return sha(repr(Landmarks.open(work).store.nearest(_directions(50, 1), 5)).encode())
 
 
 def _result(base: Path, work: Path) -> str:
@@ -157,9 +157,9 @@ def _video(base: Path, work: Path) -> str:
 
 def _undistorted(base: Path, work: Path) -> str:
     """A raw image, decoded as `locate` does for a map of raw images."""
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
 
-    decoding = Map.open(work).places.decoding
+    decoding = Landmarks.open(work).places.decoding
     assert decoding is not None
     return sha(decoding.decode(_raw_image()).tobytes())
 
@@ -280,23 +280,23 @@ def make_subjects(base: Path) -> None:
 
 
 def _write_csv(base: Path) -> None:
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.places.files import load_places, save_places
 
-    save_places(Map.open(base / "map").places, base / "landmarks.parquet")
+    save_places(Landmarks.open(base / "map").places, base / "landmarks.parquet")
     for source, name in (("set", "csv"), ("other-set", "other-csv")):
         save_places(load_places(base / source), base / name / "places.csv")
 
 
 def _write_raw_map(base: Path) -> None:
     """A map of raw images, with the table of a lens that mirrors them."""
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.places.decoding import RawDecoding
 
     height, width = _raw_image().shape
     rows, columns = np.mgrid[:height, :width]
     np.stack([width - 1 - columns, rows]).astype("<f8").tofile(base / "lens.bin")
-    opened = Map.open(base / "map")
+    opened = Landmarks.open(base / "map")
     raw = opened.places.replace(decoding=RawDecoding("GBRG", str(base / "lens.bin")))
     replace(opened, places=raw, files={}).save(base / "raw-map")
 
@@ -308,13 +308,13 @@ def _write_descriptors(base: Path) -> None:
 
 def _write_indexed_map(base: Path) -> None:
     """A map of 1,200 random descriptors, because an index needs 1,000."""
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.places.frames import Frame
     from mappable.places.table import Places
 
     count = 1200
     places = Places(path=[f"{row}.png" for row in range(count)], x=range(count), y=[0.0] * count, frames=Frame("line"))
-    Map.build(places, _directions(count, 0), "made-up").with_index().save(base / "indexed-map")
+    Landmarks.build(places, _directions(count, 0), "made-up").with_index().save(base / "indexed-map")
 
 
 def _directions(count: int, seed: int) -> Any:

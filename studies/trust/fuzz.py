@@ -340,7 +340,7 @@ def _track(name: str) -> Callable[[Path, Path], Any]:
 
 
 def _own(name: str, source: str, file: str, function: str, *arguments: Any) -> "Target":
-    """A file of ours, and a function such as `maps.map:Map.open` that reads it.
+    """A file of ours, and a function such as `maps.landmarks:Landmarks.open` that reads it.
 
     `source` is a file of the base, or a folder that contains `file`; then the function reads the folder.
     """
@@ -582,11 +582,11 @@ TARGETS = {
         _own("descriptors.npy", "descriptors", "descriptors.npy", "features.descriptors:read_descriptors"),
         Target("foreign descriptors .npy", _copied("descriptors/descriptors.npy", "a.npy"), _npy_rows),
         Target("hloc .h5", _copied("landmarks.h5", "a.h5"), _hloc),
-        _own("map.json", "dense-map", "map.json", "maps.map:Map.open"),
-        _own("map landmarks", "dense-map", "landmarks-*", "maps.map:Map.open"),
-        _own("map covariance", "dense-map", "covariance-*", "maps.map:Map.open"),
-        _own("map descriptors", "dense-map", "descriptors-*", "maps.map:Map.open"),
-        _own("map index", "indexed-map", "index-*", "maps.map:Map.open"),
+        _own("map.json", "dense-map", "map.json", "maps.landmarks:Landmarks.open"),
+        _own("map landmarks", "dense-map", "landmarks-*", "maps.landmarks:Landmarks.open"),
+        _own("map covariance", "dense-map", "covariance-*", "maps.landmarks:Landmarks.open"),
+        _own("map descriptors", "dense-map", "descriptors-*", "maps.landmarks:Landmarks.open"),
+        _own("map index", "indexed-map", "index-*", "maps.landmarks:Landmarks.open"),
         _own("result.json", "result", "result.json", "evaluation.result:Result.load"),
         _own("arrays.safetensors", "result", "arrays.safetensors", "evaluation.result:Result.load"),
         Target("descriptors body", _text("json", '{"descriptors": [[0.6, 0.8]], "images": ["a"]}'), _descriptors_body),

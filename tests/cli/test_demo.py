@@ -16,7 +16,7 @@ from mappable.evaluation import report, sets
 from mappable.evaluation.reproduce import Study
 from mappable.features.encoder import Encoder
 from mappable.learning.trainer import TrainingStopped
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places import load_places
 from mappable.places.cache import find_pack
 
@@ -63,7 +63,7 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable:
             assert picture.width > 400
     about = Encoder.load(model / "encoder.safetensors").about
     assert (about.weights, about.settings["trainable"], about.settings["iterations"]) == ("vgg16-v1", "last", 3)
-    assert Map.open(out / "map").encoder == Encoder.load(model / "encoder.safetensors").fingerprint
+    assert Landmarks.open(out / "map").encoder == Encoder.load(model / "encoder.safetensors").fingerprint
     report = json.loads((out / "report.json").read_text())
     assert report["set"] == "street-v1-3d"
     learnt, (kept, lost) = model / "encoder.safetensors", places.files[:2]

@@ -21,9 +21,9 @@ from mappable.evaluation.result import Accuracy
 from mappable.evaluation.result import Result as Found
 from mappable.evaluation.scoring import Scoring, retrieval
 from mappable.evaluation.tables import Column, table
-from mappable.localization.locate import Locator
+from mappable.localization.map import Map
 from mappable.maps.encoders import encoder_of
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.files import load_places, save_places
 from mappable.places.frames import Frame
 
@@ -40,11 +40,11 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     protocols = "table1,localization"
     shown = mappable("evaluate", wall_map, wall, out, *RADII, "--protocols", protocols)
     assert shown.exit_code == 0, shown.output
-    result, opened = Found.load(out), Map.open(wall_map)
+    result, opened = Found.load(out), Landmarks.open(wall_map)
     queries = load_places(wall).where(split="test")
     assert (result.row, len(result.ids), result.unit, result.frame) == (opened.name, 119, "m", "wall")
     encoder = encoder_of(opened)
-    found = Locator(opened).locate(encoder.embed(queries), encoder=encoder.fingerprint)
+    found = Map(opened).locate_all(encoder.embed(queries))
     row = {name: number for number, name in enumerate(opened.places.place_id)}
     nearest = opened.places.positions[[row[one.candidates[0].landmark] for one in found]]
     errors = np.linalg.norm(queries.positions - nearest, axis=1)
@@ -114,7 +114,7 @@ def test_queries_keep_their_ids_where_landmarks_have_the_same(
     mappable: Invoke, wall: Path, wall_encoder: Path, copied_map: Path, later: Path, tmp_path: Path
 ) -> None:
     def evaluated(folder: Path) -> Found:
-        opened, queries = Map.open(folder), load_places(later)
+        opened, queries = Landmarks.open(folder), load_places(later)
         return evaluate_map(
             opened, encoder_of(opened), queries, positive_radius=5, negative_radius=15, protocols=["table1"]
         )[0]
@@ -123,7 +123,7 @@ def test_queries_keep_their_ids_where_landmarks_have_the_same(
     save_places(rain.replace(split=""), tmp_path / "rain.parquet")
     build = mappable("map", "build", tmp_path / "rain.parquet", tmp_path / "rain", "--encoder", wall_encoder)
     assert build.exit_code == 0, build.output
-    assert set(Map.open(copied_map).places.place_id) < set(ids)
+    assert set(Landmarks.open(copied_map).places.place_id) < set(ids)
     for folder in (copied_map, tmp_path / "rain"):
         result = evaluated(folder)
         assert result.ids.tolist() == ids
@@ -137,7 +137,7 @@ def test_queries_keep_their_ids_where_landmarks_have_the_same(
     shutil.copy(wall / "fog/00020.png", tmp_path / "new/wing.png")
     save_places(wing.replace(root=tmp_path / "new"), tmp_path / "new/places.parquet")
     assert mappable("map", "add", copied_map, tmp_path / "new").exit_code == 0
-    landmarks = Map.open(copied_map).places
+    landmarks = Landmarks.open(copied_map).places
     assert set(landmarks.path).isdisjoint(landmarks.place_id)  # paths begin elsewhere now, ids do not
     assert evaluated(copied_map).ids.tolist() == ids
 

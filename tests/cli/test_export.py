@@ -18,7 +18,7 @@ from mappable.features.encoder import Encoder
 from mappable.features.onnx_encoder import OnnxEncoder
 from mappable.features.onnx_export import TOLERANCE
 from mappable.features.onnx_int8 import export_int8
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.files import load_places
 from refusals import refused
 
@@ -128,7 +128,7 @@ def test_what_a_map_with_an_onnx_encoder_serves_can_be_evaluated_too(
     for words in (("embed", town, wall, tmp_path / "embedded", "--split", "test"), ("densify", town, wall / "fog")):
         done = mappable(*words)
         assert done.exit_code == 0, done.output
-    assert json.loads((tmp_path / "embedded/descriptors.json").read_text())["encoder"] == Map.open(town).encoder
+    assert json.loads((tmp_path / "embedded/descriptors.json").read_text())["encoder"] == Landmarks.open(town).encoder
     refused(mappable("export", town, tmp_path / "again.onnx"), "is an ONNX file already")
 
 

@@ -16,7 +16,7 @@ from typer.testing import Result
 from mappable.cli import encoders
 from mappable.features.export import write_hloc
 from mappable.features.foreign import hub
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.files import load_places, save_places
 from refusals import refused
 
@@ -49,7 +49,7 @@ def whole_round(mappable: Run, wall: Path, folder: Path, encoder: object, *, num
     assert json.loads(evaluated.stdout)
     succeeded(mappable("recover", "images", folder / "map", wall / "fog", folder / "recovered"))
     embedded = succeeded(mappable("embed", folder / "map", wall, folder / "embedded", "--split", "test", "--json"))
-    assert json.loads(embedded.stdout)["encoder"] == Map.open(folder / "map").encoder
+    assert json.loads(embedded.stdout)["encoder"] == Landmarks.open(folder / "map").encoder
     by_file = mappable("locate", folder / "map", "--descriptors", folder / "embedded", "--json")
     assert share_found(by_file, wall) > 0.9
     shutil.copytree(folder / "map", folder / "grown")
@@ -77,7 +77,7 @@ def test_a_model_of_torch_hub(mappable: Run, wall: Path, foreign_hub: Path, tmp_
     assert not (tmp_path / "map").exists()
     succeeded(mappable("embed", foreign_hub, wall, tmp_path / "trusted", "--split", "test", "--trust-code"))
     foreign_round(mappable, wall, tmp_path, foreign_hub)
-    code = Map.open(tmp_path / "map").about.foreign["code"]  # type: ignore[union-attr]
+    code = Landmarks.open(tmp_path / "map").about.foreign["code"]  # type: ignore[union-attr]
     assert code == hub.digest_of_code(tmp_path / "repository")
     (tmp_path / "repository/more.py").write_text("# changed\n")
     refused(mappable("locate", tmp_path / "map", wall / "fog"), code[:16], "restore the earlier code")
@@ -178,8 +178,8 @@ def test_descriptors_that_do_not_fit_are_refused(mappable: Run, wall: Path, wall
     np.save(tmp_path / "some.npy", numbers)
     some = ("locate", wall_map, "--descriptors", tmp_path / "some.npy")
     refused(mappable(*some), "some.npy", "--fingerprint")
-    refused(mappable(*some, "--fingerprint", "others"), "others", Map.open(wall_map).encoder)
-    own = ("--fingerprint", Map.open(wall_map).encoder)
+    refused(mappable(*some, "--fingerprint", "others"), "others", Landmarks.open(wall_map).encoder)
+    own = ("--fingerprint", Landmarks.open(wall_map).encoder)
     succeeded(mappable(*some, wall, *own))
     refused(mappable(*some, wall / "fog", *own), "359 descriptors, expected one per place (119 places)")
     refused(mappable(*some, *own, "--out", tmp_path / "some.pairs"), "needs image files")

@@ -22,7 +22,7 @@ from evo.tools.file_interface import FileInterfaceException, read_tum_trajectory
 from typer.testing import Result
 
 from mappable.arrays import Floats
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places import load_places, save_places
 from mappable.places.table import Places
 from mappable.recovery.align import aligned_score, score
@@ -142,7 +142,7 @@ def test_hlocs_pairs_name_what_its_descriptors_hold_and_are_what_it_would_retrie
         assert list(opened) == ["fog"]  # a folder is a group, in which its images are groups
         assert list(opened["fog"]["00020.png"]) == ["global_descriptor"]
     landmarks, queries = (read_descriptors(tmp_path / name) for name in ("landmarks.h5", "queries.h5"))
-    assert set(landmarks) == set(Map.open(wall_map).places.path)
+    assert set(landmarks) == set(Landmarks.open(wall_map).places.path)
     assert set(queries) == set(drive.places.path)
     pairs = defaultdict(list)
     for line in (drive.folder / "hloc.pairs").read_text().splitlines():

@@ -20,8 +20,8 @@ from bag_writer import BagWriter
 from mappable.cli.locate import _print_reasons
 from mappable.errors import BadImageError
 from mappable.features.encoder import Encoder
-from mappable.localization.opened import open_map
-from mappable.maps.map import Map
+from mappable.localization.map import open_map
+from mappable.maps.landmarks import Landmarks
 from mappable.places import load_places, pack_images, save_places
 from mappable.places.frames import Frame
 from refusals import refused
@@ -105,7 +105,7 @@ def test_python_gives_what_the_command_gives(
         assert [asdict(names["found"])] == pythonic(mappable("locate", "map", photo, "--json").stdout)
     drive = pythonic(mappable("locate", "map", "drive", "--json", "--sequence").stdout)
     assert asdict(names["one"]) == drive[-1]
-    assert isinstance(names["opened"].locate(str(wall)), list)  # a converted folder
+    assert isinstance(names["opened"].locate_all(str(wall)), list)  # a converted folder
 
 
 def pythonic(text: str) -> list[dict[str, Any]]:
@@ -264,7 +264,7 @@ def test_images_without_positions_become_landmarks(
     again = shutil.copytree(copied_map, tmp_path / "again")
     dense = mappable("densify", copied_map, tmp_path / "drive", "--sequence")
     assert dense.exit_code == 0, dense.output
-    grown = Map.open(copied_map)
+    grown = Landmarks.open(copied_map)
     added = int(grown.estimated.sum())
     assert added > 20
     assert f"{added} of 119 images added" in dense.stdout
@@ -272,16 +272,16 @@ def test_images_without_positions_become_landmarks(
     assert dense.stderr.startswith("warning: some added images are outside ")
     assert dense.stderr.count("\n") == 1
     assert all(file.is_file() for file in grown.places.files)
-    assert grown.places.place_id[:60].tolist() == Map.open(wall_map).places.place_id.tolist()
+    assert grown.places.place_id[:60].tolist() == Landmarks.open(wall_map).places.place_id.tolist()
     assert grown.places.notes == ()
-    np.testing.assert_array_equal(grown.places.positions[:60], Map.open(wall_map).places.positions)
+    np.testing.assert_array_equal(grown.places.positions[:60], Landmarks.open(wall_map).places.positions)
     assert f"({added} at estimated positions)" in mappable("map", "show", copied_map).stdout
 
     (tmp_path / "drive/bad.png").write_text("no image")
     some = mappable("densify", again, tmp_path / "drive", "--within", 2)
     assert some.exit_code == 3
     assert "bad.png: not an image" in some.stderr
-    assert len(Map.open(again)) > 60
+    assert len(Landmarks.open(again)) > 60
     refused(mappable("densify", again, tmp_path / "drive"), "already has a landmark", "00020.png")
 
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import Result
 
 from mappable.features.encoder import Encoder
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places import load_places, pack_images, save_places
 from refusals import refused
 
@@ -37,7 +37,7 @@ def test_a_map_is_built_and_shown(mappable: Run, wall: Path, wall_encoder: Path,
     (taken,) = result.stderr.splitlines()
     for text in ("80 references", "160 calibration images", "119 queries left out"):
         assert text in taken
-    opened = Map.open(out)
+    opened = Landmarks.open(out)
     assert set(opened.places.split) == {"train"}
     assert opened.calibration is not None
     assert opened.calibration.calibrated_on == "a drive"
@@ -51,13 +51,13 @@ def test_a_map_is_built_and_shown(mappable: Run, wall: Path, wall_encoder: Path,
 def test_landmarks_by_spacing_or_all_of_them(mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path) -> None:
     built = ["map", "build", wall, tmp_path / "map", "--encoder", wall_encoder, "--overwrite"]
     assert mappable(*built, "--spacing", 10, "--storage", "float16").exit_code == 0
-    spaced = Map.open(tmp_path / "map")
+    spaced = Landmarks.open(tmp_path / "map")
     assert np.linalg.norm(np.diff(spaced.places.positions, axis=0), axis=1).min() >= 10
     assert spaced.storage == "float16"
     assert "80 landmarks" in mappable(*built, "--all").stdout  # in place of the other
     refused(mappable(*built, "--all", "--landmarks", 3), "exclude each other")
     refused(mappable(*built, "--landmarks", 81), "cannot choose 81 landmarks of 80 places")
-    assert len(Map.open(tmp_path / "map")) == 80
+    assert len(Landmarks.open(tmp_path / "map")) == 80
 
 
 @pytest.mark.medium
@@ -82,7 +82,7 @@ def test_without_a_calibration_split_the_map_s_own_visit_calibrates_until_a_driv
     assert "intervals on another visit are stated, not measured" in built.stderr
     calibrated = mappable("map", "calibrate", tmp_path / "map", wall, "--split", "calibration")
     assert "calibrated on a drive, 160 images" in calibrated.stdout
-    assert Map.open(tmp_path / "map").calibration.calibrated_on == "a drive"
+    assert Landmarks.open(tmp_path / "map").calibration.calibrated_on == "a drive"
 
 
 @pytest.mark.medium
@@ -91,7 +91,7 @@ def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, 
     assert mappable("embed", wall_encoder, wall, embedded).exit_code == 0
     build = ["map", "build", wall, out, "--landmarks", 60, "--overwrite", "--descriptors"]
     assert "not kept with the map" in mappable(*build, embedded).stdout
-    same, known = Map.open(out), Map.open(wall_map)
+    same, known = Landmarks.open(out), Landmarks.open(wall_map)
     assert same.encoder == known.encoder
     assert same.places == known.places
     np.testing.assert_array_equal(same.store.take(np.arange(60)), known.store.take(np.arange(60)))
@@ -114,7 +114,7 @@ def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, 
 def test_a_wing_is_added_without_training(mappable: Run, wall: Path, copied_map: Path) -> None:
     added = mappable("map", "add", copied_map, wall, "--sequence", "fog", "--spacing", 20)
     assert added.exit_code == 0, added.output
-    grown = Map.open(copied_map)
+    grown = Landmarks.open(copied_map)
     assert 68 <= len(grown) <= 72
     assert grown.calibration is not None
     assert "calibrated with 60 landmarks; renew it: mappable map calibrate" in added.stderr
@@ -122,20 +122,20 @@ def test_a_wing_is_added_without_training(mappable: Run, wall: Path, copied_map:
     refused(mappable("map", "add", copied_map, wall, "--split", "test", "--condition", "fog"), "already")
     refused(mappable("map", "add", copied_map, wall, "--sequence", "hail"), "no place has sequence 'hail'")
     refused(mappable("map", "add", copied_map, wall, "--landmarks", 3, "--spacing", 3), "exclude each other")
-    assert len(Map.open(copied_map)) == before
+    assert len(Landmarks.open(copied_map)) == before
 
 
 def test_landmarks_are_removed_and_maps_merged(mappable: Run, wall_map: Path, copied_map: Path, tmp_path: Path) -> None:
-    ids = Map.open(wall_map).places.place_id.tolist()
+    ids = Landmarks.open(wall_map).places.place_id.tolist()
     other = shutil.copytree(wall_map, tmp_path / "other")
     assert mappable("map", "remove", copied_map, *ids[:20]).exit_code == 0
     assert mappable("map", "remove", other, *ids[20:]).exit_code == 0
-    assert len(Map.open(copied_map)) == 40
+    assert len(Landmarks.open(copied_map)) == 40
     merged = mappable("map", "add", copied_map, other)
     assert merged.exit_code == 0, merged.output
-    assert sorted(Map.open(copied_map).places.place_id) == sorted(ids)
+    assert sorted(Landmarks.open(copied_map).places.place_id) == sorted(ids)
     assert merged.stderr == ""  # as many landmarks as it was calibrated with
-    assert len(Map.open(other)) == 20
+    assert len(Landmarks.open(other)) == 20
     refused(mappable("map", "add", copied_map, other), "already")
     refused(mappable("map", "remove", copied_map, "nowhere"), "no landmark 'nowhere'")
 
@@ -144,7 +144,7 @@ def test_landmarks_for_hloc(mappable: Run, wall_map: Path, tmp_path: Path) -> No
     assert (
         "60 descriptors of 192 numbers" in mappable("map", "show", wall_map, "--out", tmp_path / "landmarks.h5").stderr
     )
-    places = Map.open(wall_map).places
+    places = Landmarks.open(wall_map).places
     with h5py.File(tmp_path / "landmarks.h5", "r") as opened:
         vectors = np.stack([opened[path]["global_descriptor"][()] for path in places.path])
     assert vectors.dtype == np.float32
@@ -194,7 +194,7 @@ def test_a_large_map_without_faiss_gets_no_index_and_says_so(
     built = mappable(*build, tmp_path / "new")
     assert built.exit_code == 0, built.output
     assert built.stderr.splitlines()[1].startswith("warning: FAISS is not installed: the map gets no index")
-    assert len(Map.verify(tmp_path / "new")) == 50
+    assert len(Landmarks.verify(tmp_path / "new")) == 50
 
 
 def test_a_damaged_map_is_not_made_sound_by_a_change(
@@ -204,7 +204,7 @@ def test_a_damaged_map_is_not_made_sound_by_a_change(
     whole = descriptors.read_bytes()
     descriptors.write_bytes(whole[:-4] + b"edit")
     before = (copied_map / "map.json").read_bytes()
-    landmark = Map.open(copied_map).places.place_id[0]
+    landmark = Landmarks.open(copied_map).places.place_id[0]
     for command in (
         ("map", "add", copied_map, wall, "--sequence", "fog"),
         ("map", "remove", copied_map, landmark),

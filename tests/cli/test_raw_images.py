@@ -14,8 +14,8 @@ from typer.testing import Result
 
 from mappable.evaluation.evaluate import evaluate_map
 from mappable.evaluation.protocols.curves import Curves
-from mappable.localization.opened import open_map
-from mappable.maps.map import Map
+from mappable.localization.map import open_map
+from mappable.maps.landmarks import Landmarks
 from mappable.places import load_places, pack_images, save_places
 from mappable.places.decoding import RawDecoding
 
@@ -85,7 +85,7 @@ def test_raw_files_are_located_as_their_decoded_images_are(
     off = np.linalg.norm([one["coordinates"] for one in located(from_raw)] - true, axis=1)
     assert np.median(off) < 2
     shutil.copytree(moved_map, tmp_path / "ordinary")
-    ordinary = Map.open(moved_map)
+    ordinary = Landmarks.open(moved_map)
     replace(ordinary, places=ordinary.places.replace(decoding=None), files={"encoder": ordinary.files["encoder"]}).save(
         tmp_path / "ordinary"
     )
@@ -99,7 +99,7 @@ def test_python_tables_densify_and_recover_decode_alike(
     known = load_places(raw_wall).where(split="test")
     expected = located(mappable("locate", moved_map, *known.files[:4], "--json"))
     opened = open_map(moved_map)
-    assert [one.coordinates for one in opened.locate(list(known.files[:4]))] == [
+    assert [one.coordinates for one in opened.locate_all(list(known.files[:4]))] == [
         tuple(one["coordinates"]) for one in expected
     ]
     table = without_decoding(raw_wall, tmp_path)
@@ -110,7 +110,9 @@ def test_python_tables_densify_and_recover_decode_alike(
     dense = json.loads(mappable("densify", tmp_path / "dense", raw_wall / "fog", "--sequence", "--json").stdout)
     assert dense["added"] > 50
     assert not dense["unreadable"]
-    assert Map.verify(tmp_path / "dense").undistortion_file == next((tmp_path / "dense").glob("undistortion-*.bin"))
+    assert Landmarks.verify(tmp_path / "dense").undistortion_file == next(
+        (tmp_path / "dense").glob("undistortion-*.bin")
+    )
     recovered = mappable("recover", "images", moved_map, raw_wall / "fog", tmp_path / "out", "--json")
     assert recovered.exit_code == 0, recovered.output
     assert json.loads(recovered.stdout)["points"] == 119
@@ -129,7 +131,7 @@ def test_evaluation_and_added_landmarks_decode_alike(
     grown = shutil.copytree(moved_map, tmp_path / "grown")
     table = without_decoding(raw_wall, tmp_path)
     assert mappable("map", "add", grown, table).exit_code == 0
-    np.testing.assert_allclose(Map.verify(grown).store.take(np.arange(60, 64)), opened.encoder.embed(asked[:4]))
+    np.testing.assert_allclose(Landmarks.verify(grown).store.take(np.arange(60, 64)), opened.encoder.embed(asked[:4]))
 
 
 def test_embed_decodes_as_the_map_that_has_the_encoder(
@@ -167,7 +169,7 @@ def test_what_cannot_be_decoded_is_refused_by_name_and_color_is_not(
     reason = f"one channel, so it is a raw GBRG image, but its undistortion table {name} has 6,144 numbers"
     assert result.stderr == f"error: {small}: {reason}, expected 1,536 finite numbers for an image of 32x24\n"
     shutil.copytree(moved_map, tmp_path / "old")  # a map of earlier versions, which kept no table of the lens
-    opened = Map.open(tmp_path / "old")
+    opened = Landmarks.open(tmp_path / "old")
     gone = opened.places.replace(decoding=RawDecoding("GBRG", str(tmp_path / "lens.bin")))
     replace(opened, places=gone, files={"encoder": opened.files["encoder"]}).save(tmp_path / "old")
     result = mappable("locate", tmp_path / "old", raw, color, "--json")

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import Result
 
 from mappable.learning import auto
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.files import load_places
 
 Typed = Callable[..., "CompletedProcess[str]"]
@@ -54,7 +54,7 @@ def test_one_command_makes_a_map_and_says_what_to_expect(
     assert made.exit_code == 0, made.output
     for command in ("convert manifest", "places check", "train", "embed", "map build", "map estimate", "serve"):
         assert f"   mappable {command} " in made.stdout
-    assert len(Map.open(out / "map")) > 20
+    assert len(Landmarks.open(out / "map")) > 20
     assert "what would improve it most:\n  1. " in made.stdout
     assert "\n  3. " in made.stdout
     found = json.loads((out / "estimate.json").read_text())
@@ -113,7 +113,7 @@ def test_a_run_that_was_killed_while_it_replaced_a_model_continues(
         assert mappable("start", home, out, "--no-serve").exit_code != 0
     again = mappable("start", home, out, "--no-serve")
     assert again.exit_code == 0, again.output
-    assert "rain" in set(Map.open(out / "map").places.sequence)
+    assert "rain" in set(Landmarks.open(out / "map").places.sequence)
 
 
 def write(folder: Path, text: str) -> Path:
@@ -197,4 +197,4 @@ def test_the_sentence_about_an_unknown_split_leads_to_success(
     options = ("--no-serve", "--option", "other-splits=clear", "--option", "unit=m")
     made = mappable("start", home, tmp_path / "out", *options)
     assert made.exit_code == 0, made.output
-    assert np.isfinite(Map.open(tmp_path / "out/map").places.positions).all()
+    assert np.isfinite(Landmarks.open(tmp_path / "out/map").places.positions).all()

@@ -18,7 +18,6 @@ from mappable.features.vision_models import VisionModel
 from mappable.learning.settings import load_settings
 from mappable.learning.trainer import train
 from mappable.localization.build import build_map
-from mappable.localization.locate import Locator
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -129,8 +128,8 @@ def test_it_trains_as_a_whole_or_frozen_and_locates(trainable: str, pictures: Pi
     assert any(name.startswith("backbone.") for name in changed) == (trainable == "all")
     assert {"reduction.projection", "aggregator.centres"} <= changed
     loaded = Encoder.load(tmp_path / "run/encoder.safetensors")
-    built = build_map(loaded, places, pixels, every=True)
-    found = Locator(built).locate(loaded.embed(pixels[:5]), encoder=loaded.fingerprint)
+    built = build_map(places, pixels, encoder=loaded, every=True)
+    found = built.locate_all(loaded.embed(pixels[:5]))
     apart = [
         np.linalg.norm(location.coordinates[:2] - at) for location, at in zip(found, places.positions, strict=False)
     ]

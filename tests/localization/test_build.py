@@ -12,8 +12,7 @@ from mappable.features.about import About
 from mappable.features.descriptors import Described
 from mappable.localization import build
 from mappable.localization.build import build_map_of
-from mappable.localization.locate import Locator
-from mappable.maps.map import Map
+from mappable.localization.map import Map
 from mappable.maps.summary import summarize_map
 from mappable.places.frames import Frame
 from mappable.places.joining import concatenate
@@ -21,10 +20,10 @@ from mappable.places.joining import concatenate
 
 def gathered(town: Any, every: int = 5, **columns: Any) -> Described:
     """The landmarks of the town as a training split, and one in `every` images of a drive to calibrate by."""
-    train = town.map.places.replace(split="train", **columns)
+    train = town.landmarks.places.replace(split="train", **columns)
     at, descriptors = (one[::every] for one in town.known)
     known = town.places(at, "known", split="calibration", **columns)
-    seen = town.map.store.take(np.arange(len(train)))
+    seen = town.landmarks.store.take(np.arange(len(train)))
     return Described(concatenate([train, known]), np.concatenate([seen, descriptors]))
 
 
@@ -33,25 +32,25 @@ def gathered(town: Any, every: int = 5, **columns: Any) -> Described:
 def test_training_places_are_landmarks_and_others_calibrate(dimensions: int, town: Any, hills: Any) -> None:
     world = town if dimensions == 2 else hills
     built = build_map_of(gathered(world), world.encoder, every=True)
-    assert built.places.place_id.tolist() == world.map.places.place_id.tolist()
+    assert built.landmarks.places.place_id.tolist() == world.map.places.place_id.tolist()
     assert built.calibration is not None
     assert (built.calibration.calibrated_on, built.calibration.images, built.calibration.elsewhere) == (
         "a drive",
         100,
         0,
     )
-    found = Locator(built).locate(world.drive[1], encoder=world.encoder)
+    found = built.locate_all(world.drive[1])
     errors = np.linalg.norm([one.coordinates for one in found] - world.drive[0], axis=1)
     assert np.median(errors) < 2
 
 
 def test_roles_stand_in_for_splits(town: Any) -> None:
     described = gathered(town)
-    count = len(town.map)
+    count = len(town.landmarks)
     roles = np.array(["reference"] * count + ["query"] * 100, dtype=object)
     places = described.places.replace(split="", role=roles)
     built = build_map_of(Described(places, described.descriptors), town.encoder, every=True)
-    assert set(built.places.role) == {"reference"}
+    assert set(built.landmarks.places.role) == {"reference"}
     assert (built.calibration.calibrated_on, built.calibration.images) == ("own visit", count)  # no query calibrates
     queries = Described(places[count:], described.descriptors[count:])
     with pytest.raises(BadInputError, match="landmark"):
@@ -74,11 +73,13 @@ def test_visits_calibrate_a_map_of_the_others_unless_they_trained_the_encoder(to
     built = build_map_of(two_visits(town, 4), town.encoder, every=True)
     assert built.calibration is not None
     assert built.calibration.calibrated_on == "other visits"
-    assert not summarize_map(built).notes
-    found = Locator(built).locate(town.drive[1], encoder=town.encoder, together=True)
+    assert not summarize_map(built.landmarks).notes
+    found = built.locate_drive(town.drive[1])
     off = np.linalg.norm([one.coordinates for one in found] - town.drive[0], axis=1)
     held = [
-        one.low <= math.dist(at, built.places.positions[list(built.places.place_id).index(one.landmark)]) <= one.high
+        one.low
+        <= math.dist(at, built.landmarks.places.positions[list(built.landmarks.places.place_id).index(one.landmark)])
+        <= one.high
         for one, at in zip(found, town.drive[0], strict=True)
     ]
     assert np.median(off) < 2
@@ -90,17 +91,17 @@ def test_visits_calibrate_a_map_of_the_others_unless_they_trained_the_encoder(to
 @pytest.mark.medium
 def test_all_references_may_be_landmarks_and_a_seed_chooses_fewer(town: Any) -> None:
     def chosen(**options: Any) -> set[str]:
-        return set(build_map_of(gathered(town), town.encoder, **options).places.place_id.tolist())
+        return set(build_map_of(gathered(town), town.encoder, **options).landmarks.places.place_id.tolist())
 
     assert chosen(landmarks=40) < chosen(landmarks=60)
     assert chosen(landmarks=40) != chosen(landmarks=40, seed=1)
-    assert len(chosen()) == len(town.map)  # 200 are usual, but there are no more
+    assert len(chosen()) == len(town.landmarks)  # 200 are usual, but there are no more
 
 
 def test_a_split_of_few_images_does_not_calibrate(town: Any) -> None:
     built = build_map_of(gathered(town, every=50), town.encoder, every=True)
     assert built.calibration.calibrated_on == "own visit"
-    assert "10 images" in str(built.places.notes[0])
+    assert "10 images" in str(built.landmarks.places.notes[0])
 
 
 def test_images_in_another_frame_do_not_calibrate(town: Any) -> None:
@@ -110,19 +111,19 @@ def test_images_in_another_frame_do_not_calibrate(town: Any) -> None:
     sequence = places.split
     places = places.replace(frame=frame, frames=[Frame("town"), Frame("village")], sequence=sequence)
     built = build_map_of(Described(places, described.descriptors), town.encoder, every=True)
-    assert (built.calibration.calibrated_on, built.calibration.images) == ("own visit", len(town.map))
-    assert list(built.places.frames) == ["town"]
+    assert (built.calibration.calibrated_on, built.calibration.images) == ("own visit", len(town.landmarks))
+    assert list(built.landmarks.places.frames) == ["town"]
 
 
 @pytest.mark.medium
 def test_very_many_images_to_calibrate_by_are_thinned(town: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "MOST_CALIBRATING", 200)
     described = gathered(town, every=1)
-    rows = np.concatenate([np.arange(len(town.map)), np.resize(np.arange(500), 700) + len(town.map)])
+    rows = np.concatenate([np.arange(len(town.landmarks)), np.resize(np.arange(500), 700) + len(town.landmarks)])
     copies = [f"{row}.jpg" for row in range(len(rows))]
     columns = {axis: getattr(described.places, axis)[rows] for axis in "xy"}
     split = described.places.split[rows]
-    places = town.map.places.replace(
+    places = town.landmarks.places.replace(
         path=copies, place_id=copies, split=split, frame="town", sequence="", condition="", role="",
         **columns, z=None, yaw=None, time=None,
     )  # fmt: skip
@@ -133,13 +134,13 @@ def test_very_many_images_to_calibrate_by_are_thinned(town: Any, monkeypatch: py
 
 def test_a_map_in_frames_says_so(town: Any) -> None:
     built = build_map_of(gathered(town, frames=Frame("route", "frames"), frame="route"), town.encoder, every=True)
-    summary = summarize_map(built)
+    summary = summarize_map(built.landmarks)
     assert summary.unit == "frames"
     assert summary.calibration is not None
     assert summary.notes == ()
-    assert Locator(built).locate(town.drive[1][:1], encoder=town.encoder)[0].unit == "frames"
-    fewer = summarize_map(built.remove(built.places.place_id[:1]))
-    assert fewer.notes == (f"calibrated with {len(town.map)} landmarks; renew it: mappable map calibrate",)
+    assert built.locate_all(town.drive[1][:1])[0].unit == "frames"
+    fewer = summarize_map(built.landmarks.remove(built.landmarks.places.place_id[:1]))
+    assert fewer.notes == (f"calibrated with {len(town.landmarks)} landmarks; renew it: mappable map calibrate",)
 
 
 def test_what_cannot_be_built_is_refused(town: Any) -> None:

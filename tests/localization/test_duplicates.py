@@ -5,8 +5,8 @@ import pytest
 
 from mappable.arrays import Floats, Floats32
 from mappable.localization.fitting import calibrate
-from mappable.localization.locate import Locator
-from mappable.maps.map import Map
+from mappable.localization.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -49,9 +49,9 @@ def table(of: Drive) -> Places:
 
 def located(landmarks: Drive, known: Drive) -> tuple[float, int]:
     """Median error, and how many of 60 images are confident."""
-    bare = Map.build(table(landmarks), landmarks[1], ENCODER)
+    bare = Landmarks.build(table(landmarks), landmarks[1], ENCODER)
     calibrated = bare.with_calibration(calibrate(bare, (table(known), known[1])))
-    found = Locator(calibrated).locate(ASKED[1], encoder=ENCODER)
+    found = Map(calibrated).locate_all(ASKED[1])
     assert len(found) == len(ASKED[0])
     errors = np.linalg.norm(np.array([one.coordinates for one in found]) - ASKED[0], axis=1)
     assert np.isfinite(errors).all()

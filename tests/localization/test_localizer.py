@@ -10,12 +10,12 @@ import pytest
 from mappable.errors import BadInputError, MappableError
 from mappable.localization.fitting import calibrate
 from mappable.localization.localizer import Estimate, Localizer, Odometry
-from mappable.localization.opened import OpenMap
+from mappable.localization.map import Map
 
 
 @pytest.fixture
 def localizer(town: Any) -> Localizer:
-    return Localizer(OpenMap(town.map))
+    return Localizer(Map(town.landmarks))
 
 
 def motions(positions: Any, seed: int = 0, error: float = 0.05) -> list[Odometry]:
@@ -112,7 +112,7 @@ def test_a_saved_localizer_goes_on(town: Any, localizer: Localizer, tmp_path: Pa
     localizer.reset()
     follow(localizer, descriptors[:40], odometry[:40])
     localizer.save(tmp_path / "state.safetensors")
-    rebooted = Localizer(OpenMap(town.map))
+    rebooted = Localizer(Map(town.landmarks))
     rebooted.load(tmp_path / "state.safetensors")
     assert follow(rebooted, descriptors[40:], odometry[40:], start=40.0) == whole[40:]
 
@@ -120,7 +120,7 @@ def test_a_saved_localizer_goes_on(town: Any, localizer: Localizer, tmp_path: Pa
 def test_a_saved_localizer_of_another_map_is_refused(town: Any, localizer: Localizer, tmp_path: Path) -> None:
     follow(localizer, town.drive[1][:3])
     localizer.save(tmp_path / "state.safetensors")
-    other = Localizer(OpenMap(town.map.remove(town.map.places.place_id[:5].tolist())))
+    other = Localizer(Map(town.landmarks.remove(town.landmarks.places.place_id[:5].tolist())))
     with pytest.raises(BadInputError, match=r"not those of the map|another revision"):
         other.load(tmp_path / "state.safetensors")
     content = bytearray((tmp_path / "state.safetensors").read_bytes())
@@ -189,19 +189,19 @@ def test_a_long_pause_forgets_the_place_but_a_slower_camera_is_followed(town: An
 
 
 def test_headings_come_from_the_landmarks(town: Any) -> None:
-    at = town.map.places.positions
+    at = town.landmarks.places.positions
     yaw = np.arctan2(np.gradient(at[:, 1]), np.gradient(at[:, 0]))
-    places = town.map.places.replace(yaw=yaw)
+    places = town.landmarks.places.replace(yaw=yaw)
     bare = replace(town.bare, places=places)
     known, seen = town.known
     along = np.interp(known[:, 0], np.sort(at[:, 0]), yaw[np.argsort(at[:, 0])])
-    located = OpenMap(bare.with_calibration(calibrate(bare, (town.places(known, "known", yaw=along), seen))))
+    located = Map(bare.with_calibration(calibrate(bare, (town.places(known, "known", yaw=along), seen))))
     found = follow(Localizer(located), town.drive[1][::2])
     truth = np.interp(town.drive[0][::2, 0], np.sort(at[:, 0]), yaw[np.argsort(at[:, 0])])
     errors = np.abs(np.array([one.heading for one in found]) - truth)
     assert np.median(errors) < 0.1
     assert found[0].heading_deviation is not None
-    single = located.locator.locate(town.drive[1][::2], encoder=town.encoder)
+    single = located.locate_all(town.drive[1][::2])
     held = [
         abs(one.heading - angle) <= one.heading_error for one, angle in zip(single, truth, strict=True) if one.heading
     ]
@@ -210,4 +210,4 @@ def test_headings_come_from_the_landmarks(town: Any) -> None:
 
 def test_a_map_without_headings_gives_none(town: Any, localizer: Localizer) -> None:
     assert follow(localizer, town.drive[1][:3])[-1].heading is None
-    assert localizer._opened.locator.locate(town.drive[1][:1], encoder=town.encoder)[0].heading is None
+    assert town.map.locate_all(town.drive[1][:1])[0].heading is None

@@ -12,7 +12,6 @@ import pytest
 from mappable.exchange.poses import poses_of_locations
 from mappable.exchange.tables import write_csv
 from mappable.localization import location
-from mappable.localization.locate import Locator
 from mappable.localization.location import Location, NotLocated
 from mappable.service.responses import Positions, adapter
 
@@ -23,7 +22,7 @@ UNREAD = NotLocated("b.jpg", "b.jpg: not an image")
 @pytest.fixture
 def found(town: Any) -> Location:
     """One image of the town's drive."""
-    (one,) = Locator(town.map).locate(town.drive[1][:1], encoder=town.encoder, images=["a.jpg"])
+    (one,) = town.map.locate_all(town.drive[1][:1], names=["a.jpg"])
     return one
 
 
@@ -38,10 +37,9 @@ def test_a_distance_has_a_unit_beside_it_and_an_interval_round_it(found: Locatio
 
 
 def test_as_many_candidates_are_named_as_asked_for(town: Any, found: Location) -> None:
-    locator = Locator(town.map)
     for count in (1, 70, 1000):
-        (one,) = locator.locate(town.drive[1][:1], encoder=town.encoder, candidates=count)
-        assert len(one.candidates) == min(count, len(town.map))
+        (one,) = town.map.locate_all(town.drive[1][:1], candidates=count)
+        assert len(one.candidates) == min(count, len(town.landmarks))
         assert (one.coordinates, one.reason, one.low) == (found.coordinates, found.reason, found.low)
 
 
@@ -51,7 +49,7 @@ def test_every_output_has_every_field(town: Any, found: Location, tmp_path: Path
     answered = json.loads(adapter(Positions).dump_json(Positions([found, UNREAD], None)))["positions"]
     assert answered == [entry, {"image": "b.jpg", "error": "b.jpg: not an image"}]
     places = town.places(np.zeros((2, 2)), "images")
-    write_csv(tmp_path / "out.csv", poses_of_locations(town.map, places, [found, UNREAD]))
+    write_csv(tmp_path / "out.csv", poses_of_locations(town.landmarks, places, [found, UNREAD]))
     row, other = csv.DictReader((tmp_path / "out.csv").read_text().splitlines())
     split = {"coordinates": {"x", "y"}, "covariance": {"covariance_xx", "covariance_xy", "covariance_yy"}}
     assert set(row) == set(NAMES) - set(split) | set.union(*split.values())

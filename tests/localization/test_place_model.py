@@ -7,10 +7,10 @@ import pytest
 
 from mappable.arrays import Floats32, Ints
 from mappable.errors import BadInputError
-from mappable.localization.locate import Locator
+from mappable.localization.map import Map
 from mappable.localization.place_model import PlaceModel
 from mappable.maps.exact import Exact
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -38,16 +38,16 @@ def images(of: Any, rows: Ints, shift: float = 2.0, seed: int = 5) -> Floats32:
 
 
 @pytest.fixture(scope="module")
-def locator(route: Any) -> Locator:
+def route_map(route: Any) -> Map:
     places = Places(
         path=[f"{n}.jpg" for n in range(COUNT)], x=SPACING * np.arange(COUNT), y=np.zeros(COUNT), frames=Frame("road")
     )
-    return Locator(Map.build(places, images(route[0], np.arange(COUNT), 0.0, 2), "made-up"))
+    return Map(Landmarks.build(places, images(route[0], np.arange(COUNT), 0.0, 2), "made-up"))
 
 
-def found(locator: Locator, seen: Floats32, rows: Ints, *, together: bool = True) -> tuple[float, float, float]:
+def found(route_map: Map, seen: Floats32, rows: Ints, *, together: bool = True) -> tuple[float, float, float]:
     """Shares of found images, of confident ones, and of wrong ones among these."""
-    located = locator.locate(seen, encoder="made-up", together=together)
+    located = route_map.locate_drive(seen) if together else route_map.locate_all(seen)
     off = np.abs(np.array([one.coordinates[0] for one in located]) - SPACING * rows)
     sure = np.array([one.confident for one in located])
     return float((off <= 10).mean()), float(sure.mean()), float((off[sure] > 10).mean()) if sure.any() else 0.0
@@ -64,40 +64,40 @@ def found(locator: Locator, seen: Floats32, rows: Ints, *, together: bool = True
     ],
     ids=["forward", "backward", "every third image", "a short visit", "go, stand, go"],
 )
-def test_a_drive_in_another_season_is_found(locator: Locator, route: Any, rows: Ints, shift: float) -> None:
-    share, _, wrong = found(locator, images(route[0], rows, shift), rows)
+def test_a_drive_in_another_season_is_found(route_map: Map, route: Any, rows: Ints, shift: float) -> None:
+    share, _, wrong = found(route_map, images(route[0], rows, shift), rows)
     assert share > 0.95
     assert wrong < 0.05
 
 
-def test_a_shift_does_not_hide_single_images_of_one_folder(locator: Locator, route: Any) -> None:
+def test_a_shift_does_not_hide_single_images_of_one_folder(route_map: Map, route: Any) -> None:
     rows = np.arange(10, 90)
-    assert found(locator, images(route[0], rows), rows, together=False)[0] > 0.9
+    assert found(route_map, images(route[0], rows), rows, together=False)[0] > 0.9
 
 
-def test_a_stranger_s_drive_and_shuffled_images_are_not_confident(locator: Locator, route: Any) -> None:
+def test_a_stranger_s_drive_and_shuffled_images_are_not_confident(route_map: Map, route: Any) -> None:
     rows = np.arange(10, 90)
-    assert found(locator, images(route[1], rows), rows)[1] < 0.05
+    assert found(route_map, images(route[1], rows), rows)[1] < 0.05
     mixed = np.random.default_rng(0).permutation(rows)
-    share, sure, _ = found(locator, images(route[0], mixed), mixed)
+    share, sure, _ = found(route_map, images(route[0], mixed), mixed)
     assert share > 0.9  # as single images
     assert sure < 0.1
 
 
-def test_a_camera_that_stands_still_does_not_leave_its_place(locator: Locator, route: Any) -> None:
+def test_a_camera_that_stands_still_does_not_leave_its_place(route_map: Map, route: Any) -> None:
     rows = np.full(30, 50)
     seen = np.repeat(images(route[0], rows[:1], 0.0), 30, axis=0)
-    assert found(locator, seen, rows)[0] == 1.0
+    assert found(route_map, seen, rows)[0] == 1.0
 
 
-def test_a_live_camera_finds_its_way_and_odometry_helps(locator: Locator, route: Any) -> None:
+def test_a_live_camera_finds_its_way_and_odometry_helps(route_map: Map, route: Any) -> None:
     rows = np.arange(10, 90)
     shares = []
     for metres in (None, SPACING):
-        live = locator.model.live()
+        live = route_map.model.live()
         steps = [live.update(image, metres) for image in images(route[0], rows)]
         states = [step.states.indices[step.states.data.argmax()] for step in steps]
-        shares.append((np.abs(locator.model.states.positions[states, 0] - SPACING * rows) <= 10).mean())
+        shares.append((np.abs(route_map.model.states.positions[states, 0] - SPACING * rows) <= 10).mean())
     assert shares[0] > 0.85
     assert shares[1] >= shares[0] - 0.05
 
@@ -112,6 +112,6 @@ def test_maps_of_one_landmark_or_of_images_all_alike_have_finite_answers(alike: 
         assert np.isfinite(posterior.away).all()
 
 
-def test_a_descriptor_that_is_not_finite_is_refused(locator: Locator) -> None:
+def test_a_descriptor_that_is_not_finite_is_refused(route_map: Map) -> None:
     with pytest.raises(BadInputError, match="not a finite number"):
-        locator.locate(np.full((1, 256), np.nan, dtype=np.float32), encoder="made-up")
+        route_map.locate_all(np.full((1, 256), np.nan, dtype=np.float32))

@@ -15,7 +15,7 @@ from mappable.features.encoder import Encoder
 from mappable.features.opening import OPENERS
 from mappable.localization.build import build_map
 from mappable.maps.encoders import encoder_of, open_encoder
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.frames import Frame
 from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
@@ -33,7 +33,7 @@ def test_a_maps_folder_opens_its_encoder_and_no_other_is_taken_for_it(small_back
     encoder = made(small_backbone, 0, own)
     made(small_backbone, 1, other)
     places = Places(path=["a.png", "b.png"], x=[0.0, 1.0], y=[0.0, 0.0], frames=Frame("town"))
-    built = Map.build(places, np.eye(2, encoder.dimensions), encoder.fingerprint, about=encoder.about)
+    built = Landmarks.build(places, np.eye(2, encoder.dimensions), encoder.fingerprint, about=encoder.about)
     bare, kept = built.save(tmp_path / "bare"), built.save(tmp_path / "kept", own)
     assert open_encoder(tmp_path / "kept", "cpu").fingerprint == encoder.fingerprint
     for opened, source in ((kept, None), (bare, own), (bare, own.parent), (bare, tmp_path / "kept")):
@@ -73,7 +73,7 @@ def test_another_kind_of_encoder_is_one_class_and_one_line(
     file = tmp_path / "my.brightness"
     file.write_text("64 48")
     places, pixels = toy
-    built = build_map(open_encoder(file), places, pixels, landmarks=20).save(tmp_path / "map", file)
+    built = build_map(places, pixels, encoder=open_encoder(file), landmarks=20).save(tmp_path / "map")
     kept = encoder_of(built)
     assert (kept.fingerprint, built.encoder) == ("brightness", "brightness")
     queries = np.flatnonzero(places.split == "test")

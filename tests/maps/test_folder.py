@@ -23,7 +23,7 @@ from mappable.maps import folder as folder_module
 from mappable.maps.approximate import Approximate
 from mappable.maps.exact import Exact
 from mappable.maps.folder import check_folder
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.decoding import RawDecoding
 from mappable.places.files import save_places
 from mappable.places.table import Places
@@ -55,8 +55,8 @@ def calibration_module(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def small(described: Describe) -> Map:
-    return Map.build(*described(5), "0123456789abcdef", about=ABOUT)
+def small(described: Describe) -> Landmarks:
+    return Landmarks.build(*described(5), "0123456789abcdef", about=ABOUT)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -68,7 +68,7 @@ def file_of(folder: Path, part: str) -> Path:
     return found
 
 
-def assert_same(found: Map, wanted: Map) -> None:
+def assert_same(found: Landmarks, wanted: Landmarks) -> None:
     rows = np.arange(len(wanted))
     assert len(found) == len(found.store) == len(wanted)
     assert found.places == wanted.places
@@ -84,18 +84,18 @@ def test_nothing_is_lost_on_the_way_to_disk_and_back(described: Describe, tmp_pa
     covariance = np.full((700, 3, 3), np.nan)
     covariance[5] = np.diag([1.0, 2.0, 3.0])
     calibration: Any = Calibration(0.1)
-    built = Map.build(
+    built = Landmarks.build(
         places, vectors, "e", about=ABOUT, storage=storage, calibration=calibration, covariance=covariance
     )
     saved = built.save(tmp_path / "deep/map")
-    for found in (saved, Map.open(tmp_path / "deep/map"), Map.verify(str(tmp_path / "deep/map"))):
+    for found in (saved, Landmarks.open(tmp_path / "deep/map"), Landmarks.verify(str(tmp_path / "deep/map"))):
         assert_same(found, built)
     facts = json.loads((tmp_path / "deep/map/map.json").read_text())
     assert (facts["unit"], facts["dimensions"], facts["landmarks"], facts["estimated"]) == ("m", 3, 700, 1)
     assert np.load(file_of(tmp_path / "deep/map", "descriptors")).dtype == storage
 
 
-def test_a_map_without_encoder_file_calibration_or_estimates_has_four_files(small: Map, tmp_path: Path) -> None:
+def test_a_map_without_encoder_file_calibration_or_estimates_has_four_files(small: Landmarks, tmp_path: Path) -> None:
     saved = small.save(tmp_path)
     assert sorted(name.split("-")[0] for name in contents(tmp_path)) == [
         "checksums",
@@ -108,14 +108,14 @@ def test_a_map_without_encoder_file_calibration_or_estimates_has_four_files(smal
 
 def test_a_moved_folder_is_still_a_map(described: Describe, tmp_path: Path) -> None:
     places, vectors = described(3, root=tmp_path / "map/images")
-    built = Map.build(places, vectors, "e")
+    built = Landmarks.build(places, vectors, "e")
     built.save(tmp_path / "map")
     (tmp_path / "map").rename(tmp_path / "moved")
-    assert_same(Map.verify(tmp_path / "moved"), built)
-    assert Map.open(tmp_path / "moved").places.root == tmp_path / "moved/images"
+    assert_same(Landmarks.verify(tmp_path / "moved"), built)
+    assert Landmarks.open(tmp_path / "moved").places.root == tmp_path / "moved/images"
 
 
-def test_what_did_not_change_is_not_written_again(small: Map, described: Describe, tmp_path: Path) -> None:
+def test_what_did_not_change_is_not_written_again(small: Landmarks, described: Describe, tmp_path: Path) -> None:
     opened = small.save(tmp_path)
     before = {file: file.stat().st_ino for file in tmp_path.glob("*-*")}
     calibration: Any = Calibration(3.0)
@@ -125,23 +125,23 @@ def test_what_did_not_change_is_not_written_again(small: Map, described: Describ
     larger = again.add(*described(2, first=9), small.encoder).save(tmp_path)
     assert not before.keys() & set(tmp_path.glob("*-*"))
     assert larger.calibration == calibration
-    assert_same(Map.verify(tmp_path), larger)
+    assert_same(Landmarks.verify(tmp_path), larger)
     assert len(contents(tmp_path)) == 4
     np.testing.assert_array_equal(again.store.take(np.arange(5)), small.store.take(np.arange(5)))  # still readable
 
 
-def test_a_map_goes_to_another_folder_whole(small: Map, tmp_path: Path) -> None:
+def test_a_map_goes_to_another_folder_whole(small: Landmarks, tmp_path: Path) -> None:
     opened = small.save(tmp_path / "one")
     opened.save(tmp_path / "two")
     shutil.rmtree(tmp_path / "one")
-    assert_same(Map.verify(tmp_path / "two"), small)
+    assert_same(Landmarks.verify(tmp_path / "two"), small)
 
 
 def test_the_folder_keeps_the_encoder_and_checks_it(described: Describe, tmp_path: Path, encoder_of: Any) -> None:
     encoder, other = encoder_of(0), encoder_of(1)
     encoder.save(tmp_path / "encoder.safetensors")
-    built = Map.build(*described(3), encoder.fingerprint, about=encoder.about)
-    saved = built.save(tmp_path / "map", tmp_path / "encoder.safetensors")
+    built = Landmarks.build(*described(3), encoder.fingerprint, about=encoder.about)
+    saved = built.save(tmp_path / "map", encoder)
     (tmp_path / "encoder.safetensors").unlink()
     assert saved.encoder_file is not None
     assert type(encoder).load(saved.encoder_file).fingerprint == encoder.fingerprint
@@ -153,12 +153,8 @@ def test_the_folder_keeps_the_encoder_and_checks_it(described: Describe, tmp_pat
     assert elsewhere.encoder_file is not None
     assert elsewhere.encoder_file.read_bytes() == saved.encoder_file.read_bytes()
     before = contents(tmp_path / "map")
-    other.save(tmp_path / "other.safetensors")
-    sentence = f"other.safetensors: is encoder {other.fingerprint}, but encoder {larger.encoder} made"
-    with pytest.raises(BadInputError, match=sentence):
-        larger.save(tmp_path / "map", tmp_path / "other.safetensors")
-    with pytest.raises(BadInputError, match="encoder"):
-        larger.save(tmp_path / "map", tmp_path / "none.safetensors")
+    with pytest.raises(BadInputError, match=f"{other.fingerprint}.*{larger.encoder}"):
+        larger.save(tmp_path / "map", other)
     assert contents(tmp_path / "map") == before
 
 
@@ -170,9 +166,9 @@ def encoder_of(small_backbone: str) -> Callable[[int], Any]:
 
 
 def test_an_approximate_index_is_kept_beside_the_descriptors(described: Describe, tmp_path: Path) -> None:
-    built = Map.build(*described(1000), "e").with_index()
+    built = Landmarks.build(*described(1000), "e").with_index()
     saved = built.save(tmp_path)
-    opened = Map.verify(tmp_path)
+    opened = Landmarks.verify(tmp_path)
     assert isinstance(opened.store, Approximate)
     assert isinstance(built.store, Approximate)
     assert opened.store.recall == built.store.recall
@@ -189,7 +185,7 @@ KILLED = """
 import json, os, shutil, signal, sys
 from dataclasses import replace
 import numpy as np
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -202,7 +198,7 @@ def killing(moment, call):
     return wrapped
 
 folder = sys.argv[1]
-old = Map.open(folder)
+old = Landmarks.open(folder)
 places = Places(path=["new.jpg"], x=[9.0], y=[9.0], frames=old.frame)
 new = replace(old.add(places, np.eye(8, dtype=np.float32)[:1], old.encoder), origin=None)  # it replaces any map
 lengths, status = [], 1
@@ -214,20 +210,20 @@ while status:
         new.save(folder)
         os._exit(0)
     status = os.waitpid(child, 0)[1]
-    lengths.append(len(Map.verify(folder)))
+    lengths.append(len(Landmarks.verify(folder)))
 print(json.dumps(lengths))
 """
 
 
 @pytest.mark.medium
-def test_opening_does_not_import_pandas(small: Map, tmp_path: Path) -> None:
+def test_opening_does_not_import_pandas(small: Landmarks, tmp_path: Path) -> None:
     small.save(tmp_path / "map")
-    code = "import sys; from mappable.maps import Map; Map.open(sys.argv[1]); assert 'pandas' not in sys.modules"
+    code = "import sys, mappable.maps; mappable.maps.Landmarks.open(sys.argv[1]); assert 'pandas' not in sys.modules"
     subprocess.run([sys.executable, "-c", code, tmp_path / "map"], check=True)
 
 
 @pytest.mark.medium
-def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(small: Map, tmp_path: Path) -> None:
+def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(small: Landmarks, tmp_path: Path) -> None:
     """At each moment at which a file is about to be synchronized, renamed or removed, the process ends."""
     small.save(tmp_path)
     result = subprocess.run([sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True)
@@ -241,7 +237,7 @@ def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(small: Ma
 
 @pytest.mark.parametrize("failing", range(1, 6))
 def test_a_save_that_fails_leaves_the_old_map_and_nothing_else(
-    small: Map, described: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+    small: Landmarks, described: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     small.save(tmp_path)
     before, count = contents(tmp_path), 0
@@ -258,19 +254,19 @@ def test_a_save_that_fails_leaves_the_old_map_and_nothing_else(
         with pytest.raises(BadInputError, match="No space left on device"):
             larger.save(tmp_path)
     assert contents(tmp_path) == before
-    assert_same(Map.verify(tmp_path), small)
+    assert_same(Landmarks.verify(tmp_path), small)
     larger.save(tmp_path)
-    assert_same(Map.verify(tmp_path), larger)
+    assert_same(Landmarks.verify(tmp_path), larger)
 
 
-def test_the_first_save_may_be_killed_too(small: Map, tmp_path: Path) -> None:
+def test_the_first_save_may_be_killed_too(small: Landmarks, tmp_path: Path) -> None:
     for name in ("descriptors-01234567.npy", f".landmarks-01234567.parquet.{'0' * 32}", f".map.json.{'0' * 32}"):
         (tmp_path / name).touch()
     small.save(tmp_path)
     assert len(contents(tmp_path)) == 4
 
 
-def test_two_processes_cannot_save_at_once(small: Map, tmp_path: Path) -> None:
+def test_two_processes_cannot_save_at_once(small: Landmarks, tmp_path: Path) -> None:
     small.save(tmp_path)
     with FileLock(tmp_path / ".lock"), pytest.raises(BadInputError, match="another process"):
         small.save(tmp_path)
@@ -278,7 +274,7 @@ def test_two_processes_cannot_save_at_once(small: Map, tmp_path: Path) -> None:
 
 
 def test_a_map_that_is_replaced_while_it_is_opened_is_opened_anew(
-    small: Map, described: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Landmarks, described: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small.save(tmp_path)
     larger, read, times = small.add(*described(1, first=9), small.encoder), folder_module._read_bytes, 0
@@ -294,10 +290,10 @@ def test_a_map_that_is_replaced_while_it_is_opened_is_opened_anew(
         return text
 
     monkeypatch.setattr(folder_module, "_read_bytes", read_and_replace)
-    assert len(Map.open(tmp_path)) == 6
+    assert len(Landmarks.open(tmp_path)) == 6
 
 
-def test_a_folder_of_something_else_is_left_alone(small: Map, tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_left_alone(small: Landmarks, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos/1.jpg").touch()
@@ -322,7 +318,7 @@ def test_a_folder_of_something_else_is_left_alone(small: Map, tmp_path: Path) ->
     assert (tmp_path / "empty/README").exists()
 
 
-def test_a_map_whose_description_is_truncated_may_be_replaced(small: Map, tmp_path: Path) -> None:
+def test_a_map_whose_description_is_truncated_may_be_replaced(small: Landmarks, tmp_path: Path) -> None:
     small.save(tmp_path / "map")
     text = (tmp_path / "map/map.json").read_text()
     (tmp_path / "map/map.json").write_text(text[:-30])
@@ -331,7 +327,7 @@ def test_a_map_whose_description_is_truncated_may_be_replaced(small: Map, tmp_pa
         small.save(tmp_path / "map")
     (tmp_path / "map/notes.txt").unlink()
     small.save(tmp_path / "map")
-    assert_same(Map.verify(tmp_path / "map"), small)
+    assert_same(Landmarks.verify(tmp_path / "map"), small)
     assert len(contents(tmp_path / "map")) == 4
     (tmp_path / "other").mkdir()
     (tmp_path / "other/map.json").write_text("{")  # with nothing beside it that tells whose it is
@@ -342,7 +338,7 @@ def test_a_map_whose_description_is_truncated_may_be_replaced(small: Map, tmp_pa
 def test_a_folder_without_a_map_is_no_map(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(BadInputError, match=rf"{folder}.*map\.json"):
-            Map.open(folder)
+            Landmarks.open(folder)
 
 
 def edited(facts: dict[str, Any], **changes: Any) -> str:
@@ -351,7 +347,7 @@ def edited(facts: dict[str, Any], **changes: Any) -> str:
     return json.dumps(changed | {"sha256": folder_module._checksum(changed)})
 
 
-def test_a_description_that_was_edited_or_damaged_is_refused(small: Map, tmp_path: Path) -> None:
+def test_a_description_that_was_edited_or_damaged_is_refused(small: Landmarks, tmp_path: Path) -> None:
     small.save(tmp_path)
     text = (tmp_path / "map.json").read_text()
     facts = json.loads(text)
@@ -369,33 +365,33 @@ def test_a_description_that_was_edited_or_damaged_is_refused(small: Map, tmp_pat
     ):
         (tmp_path / "map.json").write_text(spoilt)
         with pytest.raises(BadInputError, match=problem):
-            Map.open(tmp_path)
+            Landmarks.open(tmp_path)
     (tmp_path / "map.json").write_text(text)
-    assert_same(Map.verify(tmp_path), small)
+    assert_same(Landmarks.verify(tmp_path), small)
 
 
-def test_files_that_are_damaged_are_named(small: Map, tmp_path: Path) -> None:
+def test_files_that_are_damaged_are_named(small: Landmarks, tmp_path: Path) -> None:
     small.save(tmp_path)
     whole = {part: file_of(tmp_path, part) for part in ("descriptors", "landmarks")}
     kept = {file: file.read_bytes() for file in whole.values()}
     for part, file in whole.items():
         file.write_bytes(kept[file][:-1])
         with pytest.raises(BadInputError, match=rf"{file.name}.*truncated"):
-            Map.open(tmp_path)
+            Landmarks.open(tmp_path)
         file.unlink()
         with pytest.raises(BadInputError, match=rf"{file.name}.*map\.json"):
-            Map.open(tmp_path)
+            Landmarks.open(tmp_path)
         content = bytearray(kept[file])
         content[-9] ^= 1
         file.write_bytes(content)
-        opening = Map.open if part == "landmarks" else Map.verify
+        opening = Landmarks.open if part == "landmarks" else Landmarks.verify
         with pytest.raises(BadInputError, match="damaged") as refused:
             opening(tmp_path)
         assert file.name in str(refused.value)
         file.write_bytes(kept[file])
     save_places(small.places[:4], whole["landmarks"])
     with pytest.raises(BadInputError, match=rf"{whole['landmarks'].name}: "):
-        Map.open(tmp_path)
+        Landmarks.open(tmp_path)
 
 
 def flip(file: Path, offset: int) -> None:
@@ -413,11 +409,13 @@ def without_checksums(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("earlier", [False, True])
-def test_opening_reads_no_descriptor_and_the_first_use_checks_them(small: Map, tmp_path: Path, earlier: bool) -> None:
+def test_opening_reads_no_descriptor_and_the_first_use_checks_them(
+    small: Landmarks, tmp_path: Path, earlier: bool
+) -> None:
     small.save(tmp_path)
     if earlier:
         without_checksums(tmp_path)
-    assert_same(Map.verify(tmp_path), small)
+    assert_same(Landmarks.verify(tmp_path), small)
     file, query = file_of(tmp_path, "descriptors"), np.eye(1, 8, dtype=np.float32)
     flip(file, 4)
     for use in (
@@ -428,29 +426,31 @@ def test_opening_reads_no_descriptor_and_the_first_use_checks_them(small: Map, t
         lambda opened: opened.remove(["0.jpg"]),
         lambda opened: opened.save(tmp_path.with_name(f"{tmp_path.name}-copy")),
     ):
-        opened = Map.open(tmp_path)
+        opened = Landmarks.open(tmp_path)
         for _ in range(2):  # a second attempt gives no answer either
             with pytest.raises(BadInputError, match=f"{file}: damaged"):
                 use(opened)
     with pytest.raises(BadInputError, match=rf"{tmp_path}.*damaged.*descriptors-"):
-        Map.verify(tmp_path)
+        Landmarks.verify(tmp_path)
 
 
 def test_blocks_of_descriptors_are_checked_when_a_row_is_used(described: Describe, tmp_path: Path) -> None:
     places, _ = described(20)
     vectors = np.eye(20, 2**15, dtype=np.float32)  # two rows per block
-    Map.build(places, vectors, "e").save(tmp_path)
+    Landmarks.build(places, vectors, "e").save(tmp_path)
     flip(file_of(tmp_path, "descriptors"), 4)
-    store = Map.open(tmp_path).store
+    store = Landmarks.open(tmp_path).store
     np.testing.assert_array_equal(store.take(np.array([3, 17])), vectors[[3, 17]])
     with pytest.raises(BadInputError, match="damaged"):
         store.take(np.array([3, 18]))
 
 
-def test_an_earlier_map_gets_checksums_with_the_next_save_unless_it_is_damaged(small: Map, tmp_path: Path) -> None:
+def test_an_earlier_map_gets_checksums_with_the_next_save_unless_it_is_damaged(
+    small: Landmarks, tmp_path: Path
+) -> None:
     small.save(tmp_path)
     without_checksums(tmp_path)
-    assert set(Map.open(tmp_path).with_calibration(None).save(tmp_path).files) == {
+    assert set(Landmarks.open(tmp_path).with_calibration(None).save(tmp_path).files) == {
         "descriptors",
         "landmarks",
         "checksums",
@@ -459,7 +459,7 @@ def test_an_earlier_map_gets_checksums_with_the_next_save_unless_it_is_damaged(s
     flip(file_of(tmp_path, "descriptors"), 4)
     before = contents(tmp_path)
     with pytest.raises(BadInputError, match=r"descriptors-.*damaged"):
-        Map.open(tmp_path).with_calibration(None).save(tmp_path)
+        Landmarks.open(tmp_path).with_calibration(None).save(tmp_path)
     assert contents(tmp_path) == before
 
 
@@ -470,41 +470,43 @@ def test_every_other_file_is_checked_before_its_use(described: Describe, tmp_pat
     places, vectors = described(1000, decoding=RawDecoding("GBRG", str(tmp_path / "lens.bin")))
     covariance = np.full((1000, 2, 2), np.nan)
     covariance[5] = np.eye(2)
-    built = Map.build(places, vectors, encoder.fingerprint, about=encoder.about, covariance=covariance).with_index()
-    built.save(tmp_path / "map", tmp_path / "encoder.safetensors")
-    uses: dict[str, Callable[[Map], Any]] = {
+    built = Landmarks.build(
+        places, vectors, encoder.fingerprint, about=encoder.about, covariance=covariance
+    ).with_index()
+    built.save(tmp_path / "map", encoder)
+    uses: dict[str, Callable[[Landmarks], Any]] = {
         part: lambda opened: None for part in ("landmarks", "checksums", "covariance", "undistortion")
     } | {
         "encoder": lambda opened: opened.encoder_file,
         "index": lambda opened: opened.nearest(vectors[:1], encoder=encoder.fingerprint),
     }
-    assert set(Map.open(tmp_path / "map").files) == {"descriptors", *uses}
+    assert set(Landmarks.open(tmp_path / "map").files) == {"descriptors", *uses}
     for part, use in uses.items():
         file = file_of(tmp_path / "map", part)
-        use(Map.open(tmp_path / "map"))
+        use(Landmarks.open(tmp_path / "map"))
         flip(file, 20)
         with pytest.raises(BadInputError, match=f"{file}: damaged"):
-            use(Map.open(tmp_path / "map"))
+            use(Landmarks.open(tmp_path / "map"))
         flip(file, 20)
 
 
-def test_a_change_is_not_saved_over_another_one(small: Map, described: Describe, tmp_path: Path) -> None:
+def test_a_change_is_not_saved_over_another_one(small: Landmarks, described: Describe, tmp_path: Path) -> None:
     small.save(tmp_path)
-    first, second = Map.open(tmp_path), Map.open(tmp_path)
+    first, second = Landmarks.open(tmp_path), Landmarks.open(tmp_path)
     larger = first.add(*described(2, first=9), small.encoder).save(tmp_path)
     sentence = f"{tmp_path}: another process changed the map.*run the command again"
-    other = Map.build(*described(2, first=20), small.encoder)
+    other = Landmarks.build(*described(2, first=20), small.encoder)
     for change in (second, second.remove(["0.jpg"]), second.with_calibration(None), second.merge(other)):
         with pytest.raises(BadInputError, match=sentence):
             change.save(tmp_path)
-    assert_same(Map.verify(tmp_path), larger)
+    assert_same(Landmarks.verify(tmp_path), larger)
     second.save(tmp_path / "other")
     assert len(larger.remove(["0.jpg"]).save(tmp_path)) == 6
     assert len(small.save(tmp_path)) == 5  # a new map replaces any other
 
 
 def test_a_table_with_other_rows_than_the_map_is_refused_before_it_is_read(
-    small: Map, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Landmarks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small.save(tmp_path)
     file = file_of(tmp_path, "landmarks")
@@ -515,18 +517,18 @@ def test_a_table_with_other_rows_than_the_map_is_refused_before_it_is_read(
     (tmp_path / "map.json").write_text(edited(facts))
     monkeypatch.setattr(pyarrow.parquet.ParquetFile, "read", None)
     with pytest.raises(BadInputError, match=f"{file}: .*4 rows.* 5"):
-        Map.open(tmp_path)
+        Landmarks.open(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, '{"format": "mappable map", "version": 3, "files": ' + "[" * 200_000])
-def test_a_description_that_is_nested_too_deeply_is_refused(small: Map, tmp_path: Path, text: str) -> None:
+def test_a_description_that_is_nested_too_deeply_is_refused(small: Landmarks, tmp_path: Path, text: str) -> None:
     small.save(tmp_path)
     (tmp_path / "map.json").write_text(text)
     with pytest.raises(BadInputError, match=r"map\.json: .*nested too deeply"):
-        Map.open(tmp_path)
+        Landmarks.open(tmp_path)
 
 
-def test_a_covariance_that_cannot_be_is_refused(small: Map, tmp_path: Path) -> None:
+def test_a_covariance_that_cannot_be_is_refused(small: Landmarks, tmp_path: Path) -> None:
     covariance = np.full((5, 2, 2), np.nan)
     covariance[3] = np.eye(2)
     replace(small, covariance=covariance).save(tmp_path)
@@ -537,44 +539,44 @@ def test_a_covariance_that_cannot_be_is_refused(small: Map, tmp_path: Path) -> N
     facts["files"]["covariance"]["sha256"] = hashlib.sha256(content).hexdigest()
     (tmp_path / "map.json").write_text(edited(facts))
     with pytest.raises(BadInputError, match=rf"{file}: .*place 0 .'0\.jpg'.*positive definite"):
-        Map.open(tmp_path)
+        Landmarks.open(tmp_path)
 
 
-def test_a_broken_header_of_descriptors_is_refused(small: Map, tmp_path: Path) -> None:
+def test_a_broken_header_of_descriptors_is_refused(small: Landmarks, tmp_path: Path) -> None:
     small.save(tmp_path)
     file = file_of(tmp_path, "descriptors")
     whole = file.read_bytes()
     for old, new in ((b"}", b" "), (b"(5, 8)", b"(8, 5)"), (b"False", b"True ")):
         file.write_bytes(whole.replace(old, new, 1))
         with pytest.raises(BadInputError, match=f"{file}: "):
-            Map.open(tmp_path)
+            Landmarks.open(tmp_path)
 
 
 REMOVING = """
 import sys, time
 import numpy as np
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.cli import main
 folder, first = sys.argv[1], sys.argv[2]
-save = Map.save
+save = Landmarks.save
 def late(self, *values):
     time.sleep(1)  # as long as describing images takes, so that both have opened the map
     return save(self, *values)
-Map.save = late
+Landmarks.save = late
 sys.argv = ["mappable", "map", "remove", folder, first]
 main()
 """
 
 
 @pytest.mark.medium
-def test_two_commands_at_once_lose_no_change(small: Map, tmp_path: Path) -> None:
+def test_two_commands_at_once_lose_no_change(small: Landmarks, tmp_path: Path) -> None:
     small.save(tmp_path)
     commands = [[sys.executable, "-c", REMOVING, str(tmp_path), name] for name in ("0.jpg", "1.jpg")]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     both = [subprocess.Popen(command, **pipes) for command in commands]
     told = [process.communicate(timeout=60)[1] for process in both]
     codes = [process.returncode for process in both]
-    left = set(Map.verify(tmp_path).places.place_id)
+    left = set(Landmarks.verify(tmp_path).places.place_id)
     for name, code, text in zip(("0.jpg", "1.jpg"), codes, told, strict=True):
         assert (name in left) == (code != 0)
         if code:

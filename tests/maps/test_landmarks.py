@@ -1,85 +1,227 @@
-"""Landmarks beside independent slow computations."""
+"""Maps in memory, beside plain arrays and dictionaries; what does not fit together is refused by name."""
 
-import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from mappable.errors import BadInputError
-from mappable.maps.landmarks import greedy_landmarks, sequential_landmarks
+from mappable.features.about import About
+from mappable.maps.landmarks import Landmarks
 from mappable.places.frames import Frame
-from mappable.places.table import NO_TIME, Places
+from mappable.places.table import Places
 
-STEPS = st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-1, 1)), min_size=1, max_size=30)
-
-
-def table(positions: np.ndarray, **columns: Any) -> Places:
-    paths = [f"{row}.jpg" for row in range(len(positions))]
-    x, y, z = positions.T if positions.shape[1] == 3 else (*positions.T, None)
-    return Places(path=paths, x=x, y=y, z=z, **({"frames": Frame("town")} | columns))
+Describe = Callable[..., tuple[Places, NDArray[np.float32]]]
+ABOUT = About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1))
+CRS = "EPSG:32632"
 
 
-def test_greedy_landmarks_are_nested_and_spread() -> None:
-    places = table(np.random.default_rng(0).uniform(0, 100, (500, 2)))
-    chosen = greedy_landmarks(places, 40, seed=3)
-    assert chosen.tolist()[:10] == greedy_landmarks(places, 10, seed=3).tolist()
-    apart = np.linalg.norm(places.positions[:, None] - places.positions[chosen], axis=2)
-    between = np.linalg.norm(places.positions[chosen][:, None] - places.positions[chosen], axis=2)
-    assert apart.min(axis=1).max() <= between[~np.eye(40, dtype=bool)].min()  # farther apart than any place from them
+def ids(some: Landmarks) -> list[str]:
+    return list(some.places.place_id)
 
 
-def test_height_counts_where_places_have_three_dimensions() -> None:
-    tower = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 9.0]])
-    assert set(greedy_landmarks(table(tower, dimensions=3), 2, seed=1).tolist()) >= {2}
-    assert sequential_landmarks(table(tower, dimensions=3), 5.0).tolist() == [0, 2]
-    assert sequential_landmarks(table(tower), 5.0).tolist() == [0]
-
-
-@given(STEPS, st.sampled_from([1.0, math.sqrt(2), 2.5, 4.0]), st.sampled_from([2, 3]))
-def test_each_sequential_landmark_is_the_first_that_is_far_from_the_last(
-    steps: list[tuple[int, int, int]], spacing: float, dimensions: int
+@pytest.mark.medium
+@given(st.lists(st.tuples(st.sampled_from(["add", "merge", "remove"]), st.integers(1, 4)), max_size=6), st.data())
+def test_after_any_changes_a_map_finds_what_a_plain_table_has(
+    described: Describe, changes: list[tuple[str, int]], data: st.DataObject
 ) -> None:
-    positions = np.cumsum(np.array(steps, dtype=np.float64), axis=0)
-    chosen = sequential_landmarks(table(positions, dimensions=dimensions), spacing)
-    assert chosen[0] == 0
-    last = positions[0, :dimensions]
-    for row, position in enumerate(positions[:, :dimensions]):
-        far = math.dist(position, last) >= spacing
-        assert far == (row in chosen[1:])
-        last = position if far else last
+    places, vectors = described(3)
+    built = Landmarks.build(places, vectors, "e")
+    plain = dict(zip(places.place_id, zip(places.positions, vectors, strict=True), strict=True))
+    for number, (change, count) in enumerate(changes, 1):
+        if change == "remove":
+            gone = data.draw(st.permutations(sorted(plain)))[: min(count, len(plain) - 1)]
+            built = built.remove(gone)
+            plain = {place_id: held for place_id, held in plain.items() if place_id not in gone}
+        else:
+            places, vectors = described(count, first=10 * number)
+            more = Landmarks.build(places, vectors, "e")
+            built = built.add(places, vectors, "e") if change == "add" else built.merge(more)
+            plain |= dict(zip(places.place_id, zip(places.positions, vectors, strict=True), strict=True))
+    assert ids(built) == list(plain)
+    positions, held = (np.stack(parts) for parts in zip(*plain.values(), strict=True))
+    np.testing.assert_array_equal(built.places.positions, positions)
+    np.testing.assert_array_equal(built.store.take(np.arange(len(built))), held)
+    assert not built.estimated.any()
+    queries = described(4, first=900)[1]
+    squared = np.square(queries[:, None] - held).sum(axis=2)
+    rows, distances = built.nearest(queries, len(plain), encoder="e")
+    np.testing.assert_array_equal(rows, np.argsort(squared, axis=1, kind="stable"))
+    np.testing.assert_allclose(distances, np.sort(squared, axis=1), rtol=1e-5)
 
 
-def test_the_last_landmark_counts_not_the_nearest() -> None:
-    there_and_back = np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 0.0], [5.0, 0.0]])
-    assert sequential_landmarks(table(there_and_back), 5.0).tolist() == [0, 1, 2, 3]
+def test_a_map_knows_its_frame_and_unit(described: Describe) -> None:
+    frames = [Frame("lab", "frames"), Frame("unused")]
+    places, vectors = described(3, frames=frames, frame="lab")
+    built = Landmarks.build(places, vectors, "0123", about=ABOUT)
+    assert (built.unit, built.frame, built.dimensions, len(built)) == ("frames", frames[0], 2, 3)
+    assert list(built.places.frames) == ["lab"]
+    assert repr(built) == "<Landmarks: 3 landmarks, frame lab (frames), 2-D, encoder 0123, not calibrated>"
+    assert built.about == ABOUT
+    assert built.encoder_file is None
 
 
-def test_a_sequence_is_followed_in_time_order_if_it_has_times() -> None:
-    along = np.column_stack([[4.0, 0.0, 2.0], np.zeros(3)])
-    assert sequential_landmarks(table(along, time=[4, 0, 2]), 2.0).tolist() == [1, 2, 0]
-    assert sequential_landmarks(table(along, time=[4, NO_TIME, 2]), 3.0).tolist() == [0, 1]
+def test_only_landmarks_of_the_part_asked_for_are_found(described: Describe) -> None:
+    places, vectors = described(50)
+    built = Landmarks.build(places, vectors, "e")
+    squared = np.square(vectors[7] - vectors).sum(axis=1)
+    for part, allowed in (
+        ({"near": ([20.0, 0.0], 5.0)}, range(15, 26)),
+        ({"box": ([-np.inf, -1.0], [3.0, 0.0])}, range(4)),
+        ({"near": ((20, 3), 5), "box": ((20, -1), (99, 1))}, range(20, 25)),
+    ):
+        order = sorted(allowed, key=lambda row: squared[row])
+        rows, _ = built.nearest(vectors[7:8], 3, encoder="e", **part)
+        assert rows[0].tolist() == order[:3]
+        rows, _ = built.nearest(vectors[7:8], 50, encoder="e", **part)
+        assert rows[0].tolist() == order
+    assert built.within() is None
 
 
-def test_each_of_several_sequences_is_followed_on_its_own() -> None:
-    along = np.column_stack([[0.0, 0.0, 3.0, 3.0, 4.0, 9.0], np.zeros(6)])
-    places = table(along, sequence=["day", "night", "day", "night", "day", "night"])
-    assert sequential_landmarks(places, 3.0).tolist() == [0, 2, 1, 3, 5]
+def test_height_counts_in_three_dimensions(described: Describe) -> None:
+    places, vectors = described(4, z=[0.0, 5.0, 10.0, 15.0], dimensions=3)
+    built = Landmarks.build(places, vectors, "e")
+    within = built.within(near=((1.0, 0.0, 5.0), 6.0))
+    assert within is not None
+    assert within.tolist() == [True, True, True, False]
+    with pytest.raises(BadInputError, match=r"3.*\(1, 0\)"):
+        built.within(near=((1, 0), 5.0))
 
 
-def test_what_cannot_be_is_refused() -> None:
-    places = table(np.zeros((3, 2)))
-    for count in (0, 4):
-        with pytest.raises(BadInputError, match=rf"{count}.*3"):
-            greedy_landmarks(places, count)
-    for spacing in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(BadInputError, match="spacing"):
-            sequential_landmarks(places, spacing)
-    with pytest.raises(BadInputError, match="no places"):
-        sequential_landmarks(places[[]], 1.0)
-    towns = table(np.zeros((2, 2)), frames=[Frame("a"), Frame("b")], frame=["a", "b"], sequence=["a", "b"])
-    for choose in (greedy_landmarks, sequential_landmarks):
-        with pytest.raises(BadInputError, match="a, b"):
-            choose(towns, 1)
+@pytest.mark.parametrize(
+    ("part", "problem"),
+    [
+        ({"near": ((9.0, 9.0), 0.5)}, r"near \(\(9\.0, 9\.0\), 0\.5\)"),
+        ({"box": ((2, 0), (1, 0))}, r"box \(\(2, 0\), \(1, 0\)\)"),
+        ({"near": ((0, 0), -1)}, r"radius.*-1\.0"),
+        ({"near": ((0, 0), np.nan)}, r"radius.*nan"),
+        ({"box": ((0, 0), (1, np.nan))}, r"position.*2"),
+    ],
+)
+def test_a_part_without_landmarks_or_sense_is_refused(described: Describe, part: dict[str, Any], problem: str) -> None:
+    places, vectors = described(3)
+    with pytest.raises(BadInputError, match=problem):
+        Landmarks.build(places, vectors, "e").nearest(vectors, encoder="e", **part)
+
+
+def test_half_precision_takes_half_the_room_and_ranks_alike(described: Describe) -> None:
+    places, vectors = described(60)
+    whole, half = (Landmarks.build(places, vectors, "e", storage=storage) for storage in ("float32", "float16"))
+    queries = described(20, first=500)[1]
+    found, squared = half.nearest(queries, 5, encoder="e")
+    wanted, exact = whole.nearest(queries, 5, encoder="e")
+    np.testing.assert_array_equal(found[:, 0], wanted[:, 0])
+    np.testing.assert_allclose(squared, exact, atol=2e-3)
+    grown = half.add(*described(1, first=70), "e")
+    assert grown.storage == half.storage == "float16"
+    assert grown.store.take(np.arange(3)).dtype == np.float32
+    np.testing.assert_array_equal(grown.store.take(np.arange(60)), vectors.astype(np.float16))
+
+
+def test_estimated_landmarks_keep_their_covariance(described: Describe) -> None:
+    measured = Landmarks.build(*described(2), "e")
+    covariance = np.stack([np.diag([1.0, 4.0]), np.full((2, 2), np.nan)])
+    built = measured.add(*described(2, first=5), "e", covariance)
+    assert built.estimated.tolist() == [False, False, True, False]
+    np.testing.assert_array_equal(built.covariance[2], np.diag([1.0, 4.0]))
+    assert built.remove(["0.jpg", "6.jpg"]).estimated.tolist() == [False, True]
+    for spoilt, problem in (
+        (covariance[:1], r"covariances have shape \(1, 2, 2\), expected \(2, 2, 2\)"),
+        (-covariance, r"the covariance of place 0 \('5\.jpg'\) is not positive definite"),
+        (np.where(np.isnan(covariance), np.inf, covariance), "place 1 .* is not positive definite"),
+    ):
+        with pytest.raises(BadInputError, match=problem):
+            measured.add(*described(2, first=5), "e", spoilt)
+
+
+def test_places_of_another_origin_are_brought_to_the_map(described: Describe) -> None:
+    own = Landmarks.build(*described(2, frames=Frame("utm", crs=CRS, origin=(1000.0, 2000.0, 0.0))), "e")
+    places, vectors = described(2, first=5, frames=Frame("utm", crs=CRS, origin=(1010.0, 1999.0, 0.0)))
+    joined = own.add(places, vectors, "e")
+    np.testing.assert_array_equal(joined.places.positions, [[0, 0], [1, 0], [15, -1], [16, -1]])
+    assert joined.frame == own.frame
+
+
+def test_images_in_different_folders_are_found_again(described: Describe) -> None:
+    one = Landmarks.build(*described(1, root="/data/a"), "e")
+    joined = one.add(*described(1, first=5, root="/data/b"), "e")
+    assert [str(file) for file in joined.places.files] == ["/data/a/0.jpg", "/data/b/5.jpg"]
+    assert ids(joined) == ["0.jpg", "5.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("root", "paths"), [("/", ["data/a/b/5.jpg"]), ("/data/a/b", ["5.jpg"]), ("/data/a", ["b/5.jpg"])]
+)
+def test_images_in_the_folder_of_a_map_leave_its_paths_as_they_are(
+    described: Describe, root: str, paths: list[str]
+) -> None:
+    own = Landmarks.build(*described(2, root="/data/a"), "e")
+    joined = own.add(*described(1, first=5, root=root, path=paths, place_id=["five"]), "e").places
+    assert joined.path.tolist() == ["0.jpg", "1.jpg", "b/5.jpg"]
+    assert joined.place_id.tolist() == ["0.jpg", "1.jpg", "five"]
+    assert [file.as_posix() for file in joined.files] == ["/data/a/0.jpg", "/data/a/1.jpg", "/data/a/b/5.jpg"]
+    assert joined.root == own.places.root
+
+
+def test_what_does_not_belong_into_a_map_is_refused_by_name(described: Describe) -> None:
+    places, vectors = described(3)
+    built = Landmarks.build(places, vectors, "e")
+
+    def refused(problem: str, places: Places, vectors: NDArray[np.float32], encoder: str = "e") -> None:
+        with pytest.raises(BadInputError, match=problem):
+            built.add(places, vectors, encoder)
+        if encoder == "e":
+            with pytest.raises(BadInputError, match=problem):
+                built.merge(Landmarks.build(places, vectors, encoder))
+
+    refused("encoder f made the descriptors, but the map needs encoder e", *described(1, first=5), "f")
+    refused(
+        "the map has frame 'town', but the added landmarks have frame 'b'", *described(1, first=5, frames=Frame("b"))
+    )
+    refused("has unit 'm', but the added landmarks have unit", *described(1, first=5, frames=Frame("town", "frames")))
+    refused(
+        "has dimensions 2, but the added landmarks have dimensions 3", *described(1, first=5, z=[0.0], dimensions=3)
+    )
+    refused("the map already has a landmark '2.jpg'", *described(3, first=2))
+    refused("frame 'town' has two definitions", *described(1, first=5, frames=Frame("town", origin=(1.0, 0.0, 0.0))))
+    short = described(1, first=5)[1][:, :7]
+    short /= np.linalg.norm(short)
+    refused(
+        "has descriptor length 8, but the added landmarks have descriptor length 7", described(1, first=5)[0], short
+    )
+    with pytest.raises(BadInputError, match="encoder f"):
+        built.nearest(vectors, encoder="f")
+    with pytest.raises(BadInputError, match=r"landmark.*'x'"):
+        built.remove(["0.jpg", "x"])
+    with pytest.raises(BadInputError, match=r"3.*landmarks"):
+        built.remove(ids(built))
+
+
+def test_what_no_map_can_be_built_of_is_refused(described: Describe) -> None:
+    places, vectors = described(3)
+    towns = described(2, frames=[Frame("a"), Frame("b")], frame=["a", "b"], sequence=["a", "b"])
+    refusals: list[tuple[Places, NDArray[np.float32], str, str]] = [
+        (places[[]], vectors[:0], "e", "a map needs at least one landmark"),
+        (*towns, "e", "the places are in frames a, b, but a map has one frame"),
+        (places, vectors[:2], "e", r"3 places, but descriptors of shape \(2, 8\)"),
+        (places, 2 * vectors, "e", r"the descriptor of place 0 \('0\.jpg'\) has length 2, not 1"),
+        (places, vectors, "", "a map needs the fingerprint"),
+    ]
+    for table, array, encoder, problem in refusals:
+        with pytest.raises(BadInputError, match=problem):
+            Landmarks.build(table, array, encoder)
+
+
+def test_a_map_does_not_change_and_changes_nothing(described: Describe) -> None:
+    places, vectors = described(3)
+    built = Landmarks.build(places, vectors, "e")
+    built.add(*described(2, first=5), "e")
+    built.remove(["0.jpg"])
+    assert ids(built) == ["0.jpg", "1.jpg", "2.jpg"]
+    assert vectors.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        built.covariance[0] = 1.0

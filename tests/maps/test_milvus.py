@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from mappable.cli.app import app
 from mappable.errors import BadInputError, MappableError
-from mappable.localization.locate import Locator
+from mappable.localization.map import Map
 from mappable.maps import milvus
 from mappable.maps.exact import Exact
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.maps.milvus import Milvus, checked_uri
 from milvus_server import Server
 
@@ -32,7 +32,7 @@ def test_refuses_a_bad_address(uri: str) -> None:
 def test_names_the_extra_if_pymilvus_is_missing(town: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pymilvus", None)
     with pytest.raises(BadInputError, match=r"pip install 'mappable\[milvus\]'"):
-        town.map.upload(str(tmp_path / "map.db"))
+        town.landmarks.upload(str(tmp_path / "map.db"))
 
 
 def test_refuses_descriptors_beyond_the_limit(described: Callable[..., Any]) -> None:
@@ -75,18 +75,18 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.mark.cluster
 def test_finds_what_exact_search_finds(uri: str, town: Any, tmp_path: Path) -> None:
-    saved = town.map.upload(uri).save(tmp_path / "map")
+    saved = town.landmarks.upload(uri).save(tmp_path / "map")
     assert not list((tmp_path / "map").glob("descriptors-*"))
     queries, center = town.drive[1][:50], town.drive[0][25]
-    for opened in (saved, Map.open(tmp_path / "map")):
+    for opened in (saved, Landmarks.open(tmp_path / "map")):
         for count, part in ((1, {}), (80, {}), (7, {"near": (center, 60.0)}), (3, {"box": (center - 40, center + 40)})):
             rows, squared = opened.nearest(queries, count, encoder=town.encoder, **part)
-            true, expected = town.map.nearest(queries, count, encoder=town.encoder, **part)
+            true, expected = town.landmarks.nearest(queries, count, encoder=town.encoder, **part)
             np.testing.assert_array_equal(rows, true)
             np.testing.assert_allclose(squared, expected, rtol=1e-5)
         rows = np.array([3, 70, 3, 0])
-        np.testing.assert_array_equal(opened.store.take(rows), town.map.store.take(rows))
-        found, known = (Locator(one).locate(queries, encoder=town.encoder) for one in (opened, town.map))
+        np.testing.assert_array_equal(opened.store.take(rows), town.landmarks.store.take(rows))
+        found, known = (Map(one).locate_all(queries) for one in (opened, town.landmarks))
         assert [one.landmark for one in found] == [one.landmark for one in known]
         np.testing.assert_allclose([one.coordinates for one in found], [one.coordinates for one in known], atol=1e-3)
 
@@ -97,9 +97,9 @@ def test_a_large_map_is_searched_approximately(
 ) -> None:
     monkeypatch.setattr(milvus, "WORTHWHILE", 2500)
     places, vectors = described(3000)
-    made = Map.build(places, vectors, "encoder")
+    made = Landmarks.build(places, vectors, "encoder")
     made.upload(uri).save(tmp_path / "map")
-    store = Map.open(tmp_path / "map").store
+    store = Landmarks.open(tmp_path / "map").store
     assert store.recall["recall@1"] > 0.95
     rows, squared = store.nearest(vectors[:100], 5)
     true, expected = made.store.nearest(vectors[:100], 5)
@@ -117,7 +117,7 @@ def test_a_large_map_is_searched_approximately(
 def test_puts_the_lower_row_first_in_a_tie(uri: str, described: Callable[..., Any]) -> None:
     places, vectors = described(40)
     vectors[[31, 4, 17]] = vectors[9]
-    made = Map.build(places, vectors, "encoder").upload(uri)
+    made = Landmarks.build(places, vectors, "encoder").upload(uri)
     assert made.store.nearest(vectors[[9]], 4)[0].tolist() == [[4, 9, 17, 31]]
     assert made.store.nearest(vectors[[9]], 2)[0].tolist() == [[4, 9]]
 
@@ -126,7 +126,7 @@ def test_puts_the_lower_row_first_in_a_tie(uri: str, described: Callable[..., An
 def test_loads_no_landmark_twice(uri: str, described: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(milvus, "MOST_ROWS", 50)
     places, vectors = described(230)
-    made = Map.build(places, vectors, "encoder")
+    made = Landmarks.build(places, vectors, "encoder")
     sent: list[int] = []
     upsert = Milvus._upsert
 
@@ -148,16 +148,16 @@ def test_loads_no_landmark_twice(uri: str, described: Callable[..., Any], monkey
 
 @pytest.mark.cluster
 def test_an_incomplete_collection_is_refused(uri: str, town: Any, tmp_path: Path) -> None:
-    saved = town.map.upload(uri).save(tmp_path / "map")
+    saved = town.landmarks.upload(uri).save(tmp_path / "map")
     saved.store._client.delete(saved.store.collection, filter="row == 5")
     with pytest.raises(MappableError, match=r"79 landmarks, but the map has 80; .*map upload"):
-        Map.open(tmp_path / "map").store.take(np.array([5]))
-    assert town.map.upload(uri).store._count() == 80  # repairs it
+        Landmarks.open(tmp_path / "map").store.take(np.array([5]))
+    assert town.landmarks.upload(uri).store._count() == 80  # repairs it
 
 
 @pytest.mark.cluster
 def test_commands_use_the_map_as_before(uri: str, town: Any, tmp_path: Path) -> None:
-    town.map.save(tmp_path / "map")
+    town.landmarks.save(tmp_path / "map")
     np.save(tmp_path / "drive.npy", town.drive[1][:20])
     locate = ["locate", str(tmp_path / "map"), "--descriptors", str(tmp_path / "drive.npy")]
     locate += ["--fingerprint", town.encoder, "--json"]
@@ -170,9 +170,9 @@ def test_commands_use_the_map_as_before(uri: str, town: Any, tmp_path: Path) -> 
     places = [[line for line in one.stdout.splitlines() if '"landmark"' in line] for one in (before, after)]
     assert places[0] == places[1]
     assert CliRunner().invoke(app, ["map", "verify", str(tmp_path / "map")]).exit_code == 0
-    smaller = Map.open(tmp_path / "map").remove([town.map.places.place_id[0]]).save(tmp_path / "smaller")
+    smaller = Landmarks.open(tmp_path / "map").remove([town.landmarks.places.place_id[0]]).save(tmp_path / "smaller")
     assert len(list((tmp_path / "smaller").glob("descriptors-*"))) == 1
-    np.testing.assert_array_equal(smaller.store.take(np.arange(79)), town.map.store.take(np.arange(1, 80)))
+    np.testing.assert_array_equal(smaller.store.take(np.arange(79)), town.landmarks.store.take(np.arange(1, 80)))
 
 
 @pytest.mark.cluster
@@ -196,13 +196,13 @@ def test_the_server_holds_32_768_numbers_and_no_more(server: Server, tmp_path: P
 LOAD = """
 import sys
 from mappable.maps import milvus
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 milvus.MOST_ROWS, upsert = 500, milvus.Milvus._upsert
 def shown(self, rows, descriptors):
     upsert(self, rows, descriptors)
     print(rows[-1], flush=True)
 milvus.Milvus._upsert = shown
-Map.open(sys.argv[1]).upload(sys.argv[2]).save(sys.argv[1])
+Landmarks.open(sys.argv[1]).upload(sys.argv[2]).save(sys.argv[1])
 """
 
 
@@ -211,7 +211,7 @@ def test_survives_kills_of_the_server(
     server: Server, described: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places, vectors = described(20_000)
-    made = Map.build(places, vectors, "encoder")
+    made = Landmarks.build(places, vectors, "encoder")
     made.save(tmp_path / "map")
     command = [sys.executable, "-c", LOAD, str(tmp_path / "map"), server.uri]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as loading:
@@ -222,11 +222,11 @@ def test_survives_kills_of_the_server(
         _, problem = loading.communicate()
     if loading.returncode:  # it gave up; the map in the folder is as before, and the same command continues
         assert "Milvus failed" in problem, problem
-        assert isinstance(Map.open(tmp_path / "map").store, Exact)
+        assert isinstance(Landmarks.open(tmp_path / "map").store, Exact)
         again = subprocess.run(command, capture_output=True, text=True)
         assert again.returncode == 0, again.stderr
         assert len(again.stdout.split()) < 40
-    opened = Map.open(tmp_path / "map")
+    opened = Landmarks.open(tmp_path / "map")
     assert opened.store._count() == 20_000
     opened.store.verify()
     queries = vectors[:30]
@@ -241,4 +241,4 @@ def test_survives_kills_of_the_server(
     second = opened.store.nearest(queries, 10)  # the same object, without opening the map again
     np.testing.assert_array_equal(first[0], second[0])
     np.testing.assert_array_equal(first[0], made.store.nearest(queries, 10)[0])
-    Map.verify(tmp_path / "map")
+    Landmarks.verify(tmp_path / "map")

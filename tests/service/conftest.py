@@ -18,7 +18,7 @@ from PIL import Image
 
 from mappable.features import Encoder
 from mappable.localization import build_map
-from mappable.maps import Map
+from mappable.maps import Landmarks
 from mappable.maps.encoders import encoder_of
 from mappable.places import Frame, Places
 from mappable.service.app import create_app
@@ -66,7 +66,7 @@ def map_folder(small_backbone: str, wall: Places, tmp_path_factory: pytest.TempP
     encoder.initialize(wall.where(split="train"))
     folder = tmp_path_factory.mktemp("served-map")
     encoder.save(folder / "encoder.safetensors")
-    build_map(encoder, wall, landmarks=40).save(folder / "map", folder / "encoder.safetensors")
+    build_map(wall, encoder=encoder, landmarks=40).save(folder / "map")
     return folder / "map"
 
 
@@ -163,7 +163,7 @@ def start(small_backbone: str) -> Iterator[Start]:
         images: Sequence[Path] | None = None,
         hosts: Hosts | None = None,
     ) -> Client:
-        opened = Map.open(folder)
+        opened = Landmarks.open(folder)
         encoder = None if opened.encoder_file is None else encoder_of(opened, device="cpu")
         engine = Engine(opened, encoder, settings, Metrics())
         bound, up = bind("127.0.0.1", 0), threading.Event()

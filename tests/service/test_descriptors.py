@@ -17,7 +17,7 @@ from mappable.features.encoder import Encoder
 from mappable.features.opening import open_file
 from mappable.localization import build_map
 from mappable.localization.build import build_map_of
-from mappable.maps import Map
+from mappable.maps import Landmarks
 from mappable.maps.encoders import encoder_of
 from mappable.places import Places
 from mappable.service.bodies import BRACKET_MEMORY, JSON_MEMORY
@@ -36,7 +36,7 @@ def npy(array: Any) -> bytes:
 @pytest.fixture(scope="module")
 def asked(wall: Places, map_folder: Path) -> tuple[str, Floats32]:
     """The encoder of the map, and descriptors of the first test images."""
-    encoder = encoder_of(Map.open(map_folder), device="cpu")
+    encoder = encoder_of(Landmarks.open(map_folder), device="cpu")
     return encoder.fingerprint, encoder.embed(wall.where(split="test")[:6], progress=False)
 
 
@@ -144,7 +144,7 @@ def test_a_map_with_a_foreign_encoder_is_served(
         _transformer(tmp_path, wall) if kind == "transformers" else foreign_hub if kind == "hub" else foreign_onnx()
     )
     encoder = open_file(source, "cpu", trust_code=True)
-    build_map(encoder, wall, landmarks=40).save(tmp_path / "map", source)
+    build_map(wall, encoder=encoder, landmarks=40).save(tmp_path / "map")
     found = start(tmp_path / "map").post_files("/locate", images[:4]).json["positions"]
     queries = wall.where(split="test")[:4]
     off = [np.linalg.norm(one["coordinates"] - at) for one, at in zip(found, queries.positions, strict=True)]

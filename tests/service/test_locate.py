@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mappable.features import Encoder
-from mappable.localization import Locator, locate_sequence
-from mappable.maps import Map
+from mappable.localization import Map
+from mappable.maps import Landmarks
 from mappable.places import Places
 
 Images = list[tuple[str, bytes]]
@@ -19,10 +19,10 @@ Images = list[tuple[str, bytes]]
 @pytest.fixture(scope="session")
 def expected(map_folder: Path, wall: Places) -> list[Any]:
     """The locations of the test drive, image by image, without a server."""
-    opened = Map.open(map_folder)
+    opened = Landmarks.open(map_folder)
     encoder = Encoder.load(map_folder.parent / "encoder.safetensors")
     descriptors = encoder.embed(wall.where(split="test"))
-    return [asdict(one) for one in Locator(opened).locate(descriptors, encoder=encoder.fingerprint)]
+    return [asdict(one) for one in Map(opened).locate_all(descriptors)]
 
 
 def test_one_image_is_located_as_without_a_server(client: Any, images: Images, expected: list[Any]) -> None:
@@ -73,7 +73,7 @@ def test_a_bad_image_does_not_spoil_the_others(client: Any, images: Images) -> N
 def test_images_of_a_drive_locate_together(client: Any, images: Images, wall: Places, map_folder: Path) -> None:
     encoder = Encoder.load(map_folder.parent / "encoder.safetensors")
     descriptors = encoder.embed(wall.where(split="test"))
-    together = locate_sequence(Locator(Map.open(map_folder)), descriptors, encoder=encoder.fingerprint)
+    together = Map(Landmarks.open(map_folder)).locate_drive(descriptors)
     found = client.post_files("/locate?sequence=true", [*images[:5], ("bad.png", b"bad"), *images[5:]])
     assert found.status == 207
     told = [one["coordinates"] for one in found.json["positions"] if not one["error"]]

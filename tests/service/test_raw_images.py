@@ -38,7 +38,7 @@ def raw_client(start: Any, map_folder: Path, wall: Places, lens: Path, tmp_path_
     shutil.copy(lens, folder / "images/lens.bin")
     places = wall.replace(root=folder / "images", decoding=RawDecoding("RGGB", str(folder / "images/lens.bin")))
     encoder_file = map_folder.parent / "encoder.safetensors"
-    build_map(Encoder.load(encoder_file), places, landmarks=40).save(folder / "map", encoder_file)
+    build_map(places, encoder=Encoder.load(encoder_file), landmarks=40).save(folder / "map")
     shutil.rmtree(folder / "images")
     return start(folder / "map")
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mappable.maps import Map
+from mappable.maps import Landmarks
 from milvus_server import Server
 
 pytestmark = pytest.mark.cluster
@@ -145,7 +145,7 @@ def test_no_request_is_lost_if_a_replica_is_killed(
     try:
         for copy in ("first", "second"):  # as on two machines
             shutil.copytree(map_folder, tmp_path / copy)
-            Map.open(tmp_path / copy).upload(server.uri).save(tmp_path / copy)
+            Landmarks.open(tmp_path / copy).upload(server.uri).save(tmp_path / copy)
         ports = free_port(), free_port()
         first, _ = (serve(tmp_path / copy, port) for copy, port in zip(("first", "second"), ports, strict=True))
         client, direct = new_client(balance(*ports)), new_client(ports[1])

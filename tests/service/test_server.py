@@ -20,8 +20,8 @@ import pytest
 from mappable.features import Encoder
 from mappable.features.fast_encoder import FastEncoder
 from mappable.localization import build_map
-from mappable.localization.locate import Locator
-from mappable.maps import Map
+from mappable.localization.map import Map
+from mappable.maps import Landmarks
 from mappable.maps.errors import DamagedMapError
 from mappable.places import Places
 from mappable.service.limits import Settings
@@ -33,7 +33,7 @@ Start = Callable[..., Any]
 
 
 def test_the_map_is_told(client: Any, map_folder: Path, wall: Places) -> None:
-    told, opened = client.get("/map").json, Map.open(map_folder)
+    told, opened = client.get("/map").json, Landmarks.open(map_folder)
     assert (told["frame"], told["unit"], told["crs"], told["dimensions"]) == ("oxford", "m", "EPSG:32630", 2)
     assert told["encoder"] == opened.encoder
     assert told["calibration"]["images"] == len(wall.where(split="calibration"))
@@ -194,7 +194,7 @@ def test_damage_that_a_search_finds_is_told_without_a_path(
         raise DamagedMapError(Path("/home/me/map/descriptors.npy"))
 
     client = start(map_folder)
-    monkeypatch.setattr(Locator, "locate", find_damage)
+    monkeypatch.setattr(Map, "locate_all", find_damage)
     answer = client.post("/locate", images[0][1])
     assert answer.status == 500
     assert "damaged" in answer.error
@@ -225,7 +225,7 @@ def test_a_map_that_vanishes_is_served_from_memory(
     root = shutil.copytree(wall.root, tmp_path / "wall")
     encoder = Encoder.load(map_folder.parent / "encoder.safetensors")
     folder = tmp_path / "map"
-    build_map(encoder, wall.replace(root=root), landmarks=40).save(folder, map_folder.parent / "encoder.safetensors")
+    build_map(wall.replace(root=root), encoder=encoder, landmarks=40).save(folder)
     client = start(folder)
     assert client.get("/health").json == {"status": "ok", "landmarks": 40, "queue": 0, "map_changed": False}
     before = client.post("/locate", images[0][1]).json

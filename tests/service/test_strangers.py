@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from mappable.cli.app import app
 from mappable.errors import BadInputError
-from mappable.maps import Map
+from mappable.maps import Landmarks
 from mappable.places import Places
 from mappable.service.guard import Hosts
 
@@ -110,10 +110,10 @@ def test_no_response_may_be_interpreted_as_another_type(client: Any) -> None:
 @pytest.fixture
 def foreign(map_folder: Path, tmp_path: Path) -> Path:
     """A map whose folder has an image, and a symbolic link to an image elsewhere."""
-    opened, folder = Map.open(map_folder), tmp_path / "map"
+    opened, folder = Landmarks.open(map_folder), tmp_path / "map"
     names = ["inside.png", "link.png"]
     places = opened.places[:2].replace(path=names, place_id=names, root=folder / "images")
-    built = Map.build(places, opened.store.take(np.arange(2)), opened.encoder, about=opened.about)
+    built = Landmarks.build(places, opened.store.take(np.arange(2)), opened.encoder, about=opened.about)
     built.save(folder, opened.encoder_file)
     (folder / "images").mkdir()
     shutil.copy(opened.places.files[0], folder / "images/inside.png")
@@ -131,9 +131,9 @@ def test_pictures_outside_the_folder_of_the_map_are_not_shown(start: Start, fore
 
 
 def test_a_picture_whose_name_is_too_long_for_the_disk_is_missing(start: Start, foreign: Path) -> None:
-    opened = Map.open(foreign)
+    opened = Landmarks.open(foreign)
     places = opened.places.replace(path=["inside.png", f"{'x' * 5000}.png"])
-    Map.build(places, opened.store.take(np.arange(2)), opened.encoder, about=opened.about).save(
+    Landmarks.build(places, opened.store.take(np.arange(2)), opened.encoder, about=opened.about).save(
         foreign, opened.encoder_file
     )
     assert start(foreign, images=[]).get("/landmarks/link.png/image").status == 410
@@ -142,14 +142,14 @@ def test_a_picture_whose_name_is_too_long_for_the_disk_is_missing(start: Start, 
 def test_pictures_in_a_folder_that_the_user_names_are_shown(
     start: Start, foreign: Path, map_folder: Path, wall: Places
 ) -> None:
-    address = client_address(Map.open(map_folder))
+    address = client_address(Landmarks.open(map_folder))
     assert start(map_folder, images=[]).get(address).status == 403
     assert start(map_folder, images=[wall.root / "calibration"]).get(address).status == 403
     assert start(map_folder, images=[wall.root]).get(address).status == 200
     assert start(foreign, images=[wall.root]).get("/landmarks/link.png/image").status == 200
 
 
-def client_address(opened: Map) -> str:
+def client_address(opened: Landmarks) -> str:
     return f"/landmarks/{opened.places.place_id[0]}/image"
 
 

@@ -12,7 +12,7 @@ import pytest
 from browser import Browser
 from mappable.features import Encoder
 from mappable.localization import build_map
-from mappable.maps import Map
+from mappable.maps import Landmarks
 from mappable.places import Frame, Places
 from mappable.service import page
 
@@ -57,7 +57,7 @@ def test_an_image_that_is_dropped_is_placed(browser: Browser, address: str, imag
 def test_all_views_fit_the_screen_without_errors_or_other_addresses(
     browser: Browser, address: str, map_folder: Path, width: int
 ) -> None:
-    places = Map.open(map_folder).places
+    places = Landmarks.open(map_folder).places
     browser.open(f"{address}#/map", width=width)
     browser.ready()
     assert browser.text("#title") == map_folder.parent.name  # the folder itself is called map
@@ -132,11 +132,11 @@ def test_the_page_asks_for_the_token(browser: Browser, start: Any, map_folder: P
 @pytest.fixture(scope="module")
 def route(map_folder: Path, wall: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wall as a straight route in frame numbers, and its map."""
-    file = Map.open(map_folder).encoder_file
+    file = Landmarks.open(map_folder).encoder_file
     assert file is not None
     encoder, folder = Encoder.load(file), tmp_path_factory.mktemp("route") / "line"
     straight = wall.replace(y=np.zeros(len(wall)), frames=Frame("line", unit="frames"), frame="line")
-    build_map(encoder, straight, landmarks=40).save(folder, file)
+    build_map(straight, encoder=encoder, landmarks=40).save(folder)
     return folder
 
 
@@ -162,7 +162,7 @@ def test_a_route_is_a_strip(browser: Browser, start: Any, route: Path, images: l
 def test_the_page_says_what_to_do_if_it_has_nothing_to_show(
     browser: Browser, start: Any, map_folder: Path, tmp_path: Path
 ) -> None:
-    bare = replace(Map.open(map_folder), calibration=None, files={})
+    bare = replace(Landmarks.open(map_folder), calibration=None, files={})
     bare.save(tmp_path / "bare")
     browser.open(f"http://127.0.0.1:{start(tmp_path / 'bare').port}/#/drop")
     browser.ready()

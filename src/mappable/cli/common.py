@@ -12,7 +12,7 @@ from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.features.image_encoder import ImageEncoder
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.places.decoding import RawDecoding
     from mappable.places.pixels import Images
     from mappable.places.table import Places
@@ -147,7 +147,7 @@ def packed_or_files(
 
 
 def encoder_or_descriptors(
-    opened: "Map",
+    opened: "Landmarks",
     places: "Places | None",
     *,
     encoder: str | None,
@@ -203,7 +203,7 @@ def load_queries(table: Path) -> "Places":
     return places[rows]
 
 
-def warn_if_paths_changed(before: "Map", after: "Map") -> None:
+def warn_if_paths_changed(before: "Landmarks", after: "Landmarks") -> None:
     """Warn if the image paths of existing landmarks are now relative to another folder."""
     if after.places.root != before.places.root:
         change = f"image paths in the map are now relative to {after.places.root}; ids are unchanged"

@@ -18,7 +18,7 @@ from mappable.places.world_record import SHEET
 if TYPE_CHECKING:
     from mappable.evaluation.reproduce import PlannedModel, Study
     from mappable.evaluation.result import Result
-    from mappable.maps.map import Map
+    from mappable.localization.map import Map
 
 SET = "street-v1-demo"
 ROWS = ("off-the-shelf", "triplet", "triplet+huber-ours")
@@ -122,27 +122,25 @@ def _build_map(study: "Study", model: "PlannedModel", folder: Path) -> "Map":
     """The evaluated map, built from descriptors that were computed for the evaluation."""
     import numpy as np
 
-    from mappable.evaluation.reproduce import MODELS
     from mappable.evaluation.scoring import landmarks_of
     from mappable.features.descriptors import Described
-    from mappable.features.files import ENCODER
     from mappable.localization.build import build_map_of
+    from mappable.localization.map import Map
 
     encoder, made = study.describe(model)
     rows = np.concatenate([landmarks_of(study.setup), study.setup.calibration])
     built = build_map_of(
         Described(study.setup.places[rows], made[rows], encoder.fingerprint, encoder.about), every=True
     )
-    return built.save(folder, study.out / MODELS / model.folder / ENCODER)
+    return Map(built.landmarks, encoder).save(folder)
 
 
 def _locate_some(study: "Study", model: "PlannedModel", opened: "Map") -> None:
     from mappable.cli.locate import print_locations
-    from mappable.localization.locate import Locator
 
     queries = study.setup.queries
     some = queries[evenly(len(queries), LOCATED_IMAGES, nearest=True)]
     _, made = study.describe(model)
     places = study.setup.places[some]
-    found = Locator(opened).locate(made[some], encoder=made.encoder, images=places.place_id.tolist())
-    print_locations(opened, found, places.positions)
+    found = opened.locate_all(made[some], names=places.place_id.tolist())
+    print_locations(opened.landmarks, found, places.positions)

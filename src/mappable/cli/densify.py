@@ -45,11 +45,12 @@ def densify(
     The map marks their positions as estimated. Landmarks with measured positions do not change. If the command is
     killed, the map stays as it was.
     """
-    from mappable.localization.queries import densify_images
-    from mappable.maps.map import Map
+    from mappable.localization.densification import densify_images
+    from mappable.localization.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.readers.unposed import find_images
 
-    opened = Map.verify(folder)
+    opened = Landmarks.verify(folder)
     places = find_images(images, opened.places.decoding)
     loaded = encoder_or_descriptors(
         opened,
@@ -61,8 +62,8 @@ def densify(
         trust_code=trust_code,
     )
     pixels = packed_images(images[0], places, loaded) if len(images) == 1 else None
-    placed = densify_images(opened, loaded, places, pixels, sequence=sequence, within=within)
-    saved = placed.map.save(folder) if placed.added else opened
+    placed = densify_images(Map(opened, loaded), places, pixels, sequence=sequence, within=within)
+    saved = placed.landmarks.save(folder) if placed.added else opened
     left_out, estimated = dict(placed.left_out.most_common()), int(saved.estimated.sum())
     if as_json:
         counts = {"images": len(places), "added": placed.added, "landmarks": len(saved), "estimated": estimated}

@@ -88,11 +88,11 @@ def evaluate(
     from mappable.evaluation.evaluate import evaluate_map
     from mappable.evaluation.report import PAGE, draw_all, failures_of, write_report
     from mappable.evaluation.result import RESULT
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.places.files import load_places
 
     check_new(overwrite, out / RESULT, out / PAGE)
-    opened = Map.open(folder)
+    opened = Landmarks.open(folder)
     places = load_queries(queries)
     loaded = encoder_or_descriptors(
         opened,

@@ -78,15 +78,15 @@ def follow(
     from mappable.interruption import held_back
     from mappable.localization.feeds import feed
     from mappable.localization.localizer import Localizer
-    from mappable.localization.odometry import read_odometry
-    from mappable.localization.opened import open_map
+    from mappable.localization.map import open_map
+    from mappable.odometry import read_track
 
     outputs = out or []
     check_new(overwrite, *files_of(outputs))
     opened = open_map(folder, encoder=encoder, device=device, backend=backend)
-    check_outputs(outputs, Poses(opened.map.frame, [], opened.map))
+    check_outputs(outputs, Poses(opened.landmarks.frame, [], opened.landmarks))
     localizer = Localizer(opened)
-    track = None if odometry is None else read_odometry(odometry)
+    track = None if odometry is None else read_track(odometry).flat()
     if state is not None and state.exists():
         localizer.load(state)
     resumed, skipped, trusted, images, saved = localizer.time, 0, 0, 0, time.monotonic()
@@ -122,13 +122,13 @@ def follow(
                 saved = time.monotonic()
         if state is not None:
             localizer.save(state)
-        for sentence in write_poses(outputs, poses_of_estimates(opened.map, recorded, recorded_images)):
+        for sentence in write_poses(outputs, poses_of_estimates(opened.landmarks, recorded, recorded_images)):
             typer.echo(sentence, err=True)
     if skipped:
         typer.echo(f"note: skipped {skipped:,} images that are not later than the saved state", err=True)
     if not images and not skipped:
         raise BadInputError(f"{source[0]}: no images came")
-    typer.echo(f"trusted for {trusted:,} of {images:,} images; frame {localizer.map.frame.name}", err=True)
+    typer.echo(f"trusted for {trusted:,} of {images:,} images; frame {opened.landmarks.frame.name}", err=True)
     report_failures(failures)
 
 

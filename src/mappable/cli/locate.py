@@ -23,6 +23,7 @@ from mappable.cli.common import (
     TrustCode,
     check_new,
     encoder_or_descriptors,
+    packed_images,
     print_json,
     report_failures,
 )
@@ -31,7 +32,7 @@ from mappable.cli.output import print_table
 if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.localization.location import Location, Outcome
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.places.table import Places
 
 REASONS_SHOWN = 3  # images per kind of reason, below the table
@@ -70,11 +71,11 @@ def locate(
     from mappable.exchange.poses import Poses, known_positions, poses_of_locations
     from mappable.exchange.writers import check_outputs, files_of, write_poses
     from mappable.localization.location import NotLocated
-    from mappable.localization.opened import OpenMap
-    from mappable.maps.map import Map
+    from mappable.localization.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.readers.unposed import find_images
 
-    landmarks = Map.open(folder)
+    landmarks = Landmarks.open(folder)
     paths = images or []
     if paths:
         places = find_images(paths, landmarks.places.decoding)
@@ -95,9 +96,10 @@ def locate(
         backend=backend,
         trust_code=trust_code,
     )
-    opened = OpenMap(landmarks, encoder=loaded)
-    pixels = opened.packed(paths, places)
-    found = opened.locate_places(places, pixels, sequence=sequence, coverage=coverage)
+    opened = Map(landmarks, loaded)
+    pixels = packed_images(paths[0], places, loaded) if len(paths) == 1 else None
+    located = opened.locate_drive if sequence else opened.locate_all
+    found = located(places, pixels=pixels, coverage=coverage)
     truth = known_positions(landmarks, places, paths)
     for sentence in write_poses(outputs, poses_of_locations(landmarks, places, found, pixels, truth)):
         typer.echo(sentence, err=True)
@@ -119,7 +121,7 @@ def _described_images(file: Path) -> "Places":
     return read_descriptors(file).places
 
 
-def print_locations(opened: "Map", found: "Sequence[Outcome]", true: "Floats | None" = None) -> None:
+def print_locations(opened: "Landmarks", found: "Sequence[Outcome]", true: "Floats | None" = None) -> None:
     """Print one line per image; if the true positions (n, k) are given, also the error of each."""
     from mappable.localization.location import AXES, Location
 

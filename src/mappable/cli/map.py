@@ -48,17 +48,17 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the landmarks, the encoder and the calibration of a map, with warnings about them."""
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
 
     if out is None:
-        print_map(Map.open(folder), as_json)
+        print_map(Landmarks.open(folder), as_json)
         return
     from mappable.exchange.hloc import write_landmarks
     from mappable.features.export import check_hloc
 
     check_hloc(out)
     check_new(overwrite, out)
-    opened = Map.verify(folder)
+    opened = Landmarks.verify(folder)
     write_landmarks(out, opened)
     print_map(opened, as_json)
     typer.echo(f"{len(opened):,} descriptors of {opened.store.dimensions:,} numbers written to {out}", err=True)
@@ -100,13 +100,13 @@ def add(
     """
     from mappable.localization.build import choose
     from mappable.maps.folder import MAP
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
 
     if landmarks is not None and spacing is not None:
         raise BadInputError("--landmarks and --spacing exclude each other: give one of them")
-    opened = Map.verify(folder)
+    opened = Landmarks.verify(folder)
     if (table / MAP).is_file():
-        merged = opened.merge(Map.verify(table))
+        merged = opened.merge(Landmarks.verify(table))
         print_map(merged.save(folder), as_json)
         warn_if_paths_changed(opened, merged)
         return
@@ -153,9 +153,9 @@ def calibrate(
     The landmarks do not change.
     """
     from mappable.localization.fitting import calibrate as fit
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
 
-    opened = Map.verify(folder)
+    opened = Landmarks.verify(folder)
     places = load_some_places(table).replace(notes=()).decoded_as(opened.places.decoding)
     loaded = encoder_or_descriptors(
         opened,
@@ -180,17 +180,17 @@ def remove(
     as_json: AsJson = False,
 ) -> None:
     """Remove landmarks by their ids."""
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
 
-    print_map(Map.verify(folder).remove(place_ids).save(folder), as_json)
+    print_map(Landmarks.verify(folder).remove(place_ids).save(folder), as_json)
 
 
 @app.command()
 def verify(folder: MapFolder, as_json: AsJson = False) -> None:
     """Read all files of a map, and check that they are undamaged."""
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
 
-    verified = Map.verify(folder)
+    verified = Landmarks.verify(folder)
     size = sum(file.length for file in verified.files.values())
     if as_json:
         print_json({"map": str(folder), "landmarks": len(verified), "files": len(verified.files), "bytes": size})
@@ -212,8 +212,8 @@ def upload(
     The folder keeps everything else. An upload that was interrupted continues if you run the command again, and no
     landmark is stored twice. If the server needs a token, set the environment variable MAPPABLE_MILVUS_TOKEN.
     """
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.maps.milvus import checked_uri
 
     uri = checked_uri(uri)  # before all descriptors are read
-    print_map(Map.verify(folder).upload(uri).save(folder), as_json)
+    print_map(Landmarks.verify(folder).upload(uri).save(folder), as_json)

@@ -24,7 +24,7 @@ from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.features.descriptors import Described
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.places.table import Places
 
 
@@ -83,8 +83,8 @@ def build(
     the map contains only the name and the commit.
     """
     from mappable.features.descriptors import read_descriptors
-    from mappable.features.foreign.encoder import ForeignEncoder
     from mappable.localization.build import Options, build_map, build_map_of
+    from mappable.localization.map import Map
     from mappable.maps.encoders import find_encoder, open_encoder
     from mappable.maps.folder import MAP, check_folder
 
@@ -96,7 +96,6 @@ def build(
         "landmarks": landmarks, "spacing": spacing, "every": every, "storage": storage,
     }  # fmt: skip
     encoder_file = None if encoder is None else find_encoder(encoder)
-    kept: Path | str | ForeignEncoder | None = encoder_file
     places = load_some_places(table)
     if descriptors is not None:
         described = read_descriptors(descriptors, places)
@@ -109,13 +108,16 @@ def build(
         raise BadInputError("a map needs an encoder or descriptors: give --encoder FILE or --descriptors FILE")
     else:
         loaded = open_encoder(encoder_file, device, trust_code=trust_code)
-        kept = loaded if isinstance(loaded, ForeignEncoder) else encoder_file  # loading it again can take long
         absent_images = None
         if elsewhere is not None:
             absent_images = packed_or_files(elsewhere, load_some_places(elsewhere), loaded, places.decoding)
         _print_used_images(places)
-        built = build_map(loaded, places, packed_images(table, places, loaded), elsewhere=absent_images, **options)
-    print_map((built.with_index() if _wants_index(built) else built).save(out, kept), as_json)
+        built = build_map(
+            places, packed_images(table, places, loaded), encoder=loaded, elsewhere=absent_images, **options
+        )
+    if _wants_index(built.landmarks):
+        built = Map(built.landmarks.with_index(), built.encoder)
+    print_map(built.save(out).landmarks, as_json)
     typer.echo(f"written to {out}", err=as_json)
 
 
@@ -125,18 +127,18 @@ def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool 
     A map that was built of the same images with the same encoder is kept. Return True if a map was built.
     """
     from mappable.localization.build import build_map_of, usual_landmarks
-    from mappable.maps.encoders import find_encoder
+    from mappable.localization.map import Map
     from mappable.maps.folder import MAP
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
 
     if (out / MAP).exists() and not overwrite:
-        kept = Map.open(out)
+        kept = Landmarks.open(out)
         if kept.encoder == described.encoder and set(kept.places.place_id) <= set(described.places.place_id):
             print_map(kept)
             return False
     count = usual_landmarks(described.about, described.places)
-    built = build_map_of(described, landmarks=count)
-    print_map(built.save(out, find_encoder(str(model))))
+    built = build_map_of(described, landmarks=count).landmarks
+    print_map(Map(built, model).save(out).landmarks)
     return True
 
 
@@ -145,7 +147,7 @@ def _print_used_images(places: "Places") -> None:
     print_used_images(places, "building the map from", references=references, calibration=calibration)
 
 
-def _wants_index(built: "Map") -> bool:
+def _wants_index(built: "Landmarks") -> bool:
     """Whether the map gets an index: if it is large and FAISS is installed."""
     from importlib.util import find_spec
 

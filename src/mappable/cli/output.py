@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mappable.evaluation.summary import RowSummary
     from mappable.learning.auto import Plan
     from mappable.learning.choosing import Chosen
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.places.notes import Note
     from mappable.places.summary import Summary
     from mappable.places.table import Places
@@ -303,7 +303,7 @@ def print_recovery(result: "Result") -> None:
     print_table((f"{len(found.images)} images along {found.length:.0f} {result.unit}", *numbers), rows, numbers=numbers)
 
 
-def print_map(shown: "Map", as_json: bool = False) -> None:
+def print_map(shown: "Landmarks", as_json: bool = False) -> None:
     """Print landmarks, encoder and calibration of a map; its warnings go to standard error."""
     from mappable.maps.summary import summarize_map
 

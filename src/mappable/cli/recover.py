@@ -28,7 +28,7 @@ from mappable.errors import BadInputError
 if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.features.image_encoder import ImageEncoder
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.odometry import Track
     from mappable.places.odometry import RecordedOdometry
     from mappable.places.table import Places
@@ -187,7 +187,7 @@ def from_images(
     readers = _read_truth, _odometry_reader(odometry_topic)
     task = Task(*hints, truth, dimensions, method, radius, seed, graph, *readers)
 
-    def load(opened: "Map", places: "Places") -> "ImageEncoder":
+    def load(opened: "Landmarks", places: "Places") -> "ImageEncoder":
         return encoder_or_descriptors(
             opened,
             places,
@@ -217,17 +217,20 @@ def _recover(
     typer.echo(f"written to {out}")
 
 
-def _from_images(path: Path, folder: Path, load: "Callable[[Map, Places], ImageEncoder]", ordered: bool) -> "Measured":
+def _from_images(
+    path: Path, folder: Path, load: "Callable[[Landmarks, Places], ImageEncoder]", ordered: bool
+) -> "Measured":
     from mappable.exchange.poses import seconds_of
-    from mappable.localization.queries import ranges_of_images
-    from mappable.maps.map import Map
+    from mappable.localization.map import Map
+    from mappable.localization.ranging import ranges_of_images
+    from mappable.maps.landmarks import Landmarks
     from mappable.readers.unposed import find_images
     from mappable.recovery.task import Measured
 
-    opened = Map.open(folder)
+    opened = Landmarks.open(folder)
     places = find_images([path], opened.places.decoding)
     loaded = load(opened, places)
-    ranges = ranges_of_images(opened, loaded, places, packed_images(path, places, loaded), ordered=ordered)
+    ranges = ranges_of_images(Map(opened, loaded), places, packed_images(path, places, loaded), ordered=ordered)
     facts = {"map": str(folder), "encoder": opened.encoder, "images": places.place_id.tolist()}
     return Measured(ranges, str(path), facts, seconds_of(places))
 

@@ -74,7 +74,7 @@ def serve(
             raise
         raise BadInputError(f"serve needs {error.name}; {install_extra('serve')}") from None
     from mappable.maps.encoders import encoder_of
-    from mappable.maps.map import Map
+    from mappable.maps.landmarks import Landmarks
     from mappable.service.engine import Engine
     from mappable.service.guard import Hosts
     from mappable.service.limits import Settings
@@ -92,7 +92,7 @@ def serve(
     for shown in images or ():
         if not shown.is_dir():
             raise BadInputError(f"{shown}: not a folder; --images names the folder of the images")
-    opened = Map.open(folder)
+    opened = Landmarks.open(folder)
     hidden = opened.places.root
     if not is_inside(hidden, picture_folders(opened, images or ())):
         quoted = shlex.quote(str(hidden))

@@ -24,7 +24,7 @@ from mappable.features.about import version_of_mappable
 from mappable.features.foreign.filed import FiledDescriptors
 from mappable.features.image_encoder import ImageEncoder
 from mappable.learning.settings import with_current_names
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.joining import concatenate, in_frames
 from mappable.places.pixels import ImageFiles, Images
 from mappable.places.table import Places
@@ -81,7 +81,7 @@ def run_facts(device: torch.device, command: str) -> dict[str, Any]:
 
 
 def evaluate_map(
-    landmarks: Map,
+    landmarks: Landmarks,
     encoder: ImageEncoder,
     queries: Places,
     *,
@@ -140,7 +140,7 @@ def evaluate_map(
     return result, setup, images
 
 
-def _digests(opened: Map) -> dict[str, str]:
+def _digests(opened: Landmarks) -> dict[str, str]:
     """Digests of the landmarks and of the calibration of a map; the latter is "" without a calibration."""
     landmarks = hashlib.sha256("\0".join(opened.places.place_id).encode() + opened.places.positions.tobytes())
     found = opened.calibration
@@ -149,7 +149,7 @@ def _digests(opened: Map) -> dict[str, str]:
 
 
 def _setup_of_map(
-    landmarks: Map, queries: Places, name: str, positive: float, negative: float, block: float | None
+    landmarks: Landmarks, queries: Places, name: str, positive: float, negative: float, block: float | None
 ) -> Setup:
     """A setup of all landmarks and all queries. Queries keep their ids; landmarks get a prefix, so ids stay unique."""
     if not len(queries):

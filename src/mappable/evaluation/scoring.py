@@ -13,7 +13,7 @@ from mappable.errors import MappableError
 from mappable.evaluation.setup import Setup
 from mappable.features.about import About
 from mappable.maps.calibration import Calibration
-from mappable.maps.landmarks import greedy_landmarks
+from mappable.maps.choosing import greedy_landmarks
 from mappable.maps.store import squared_between
 
 if TYPE_CHECKING:

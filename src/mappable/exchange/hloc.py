@@ -8,7 +8,7 @@ from mappable.exchange.colmap import spaced_path
 from mappable.exchange.poses import Poses
 from mappable.features.export import write_hloc
 from mappable.files import write_text
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 
 
 def check_pairs(poses: Poses) -> str | None:
@@ -29,7 +29,7 @@ def write_pairs(file: Path, poses: Poses) -> int:
     return len(poses.located)
 
 
-def write_landmarks(file: Path, landmarks: Map) -> None:
+def write_landmarks(file: Path, landmarks: Landmarks) -> None:
     """Write the descriptors of the landmarks: HDF5, float32, of length one."""
     descriptors = landmarks.store.take(np.arange(len(landmarks)))
     descriptors = descriptors / np.linalg.norm(descriptors, axis=1, keepdims=True)  # float16 changed lengths

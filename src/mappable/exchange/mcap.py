@@ -13,7 +13,7 @@ import numpy as np
 from mappable.errors import BadInputError, install_extra, shown
 from mappable.exchange.poses import Pose, Poses
 from mappable.files import write_atomically
-from mappable.maps.landmarks import spacing_of
+from mappable.maps.choosing import spacing_of
 
 POSE_TOPIC, PLACES_TOPIC, RECORD_TOPIC = "/mappable/pose", "/mappable/places", "/mappable/estimate"
 POSE = "geometry_msgs/msg/PoseWithCovarianceStamped"

@@ -13,7 +13,7 @@ from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.localization.localizer import Estimate
 from mappable.localization.location import Location, Outcome
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.files import load_places
 from mappable.places.frames import Frame
 from mappable.places.pixels import Images
@@ -62,7 +62,7 @@ class Poses:
 
     frame: Frame
     poses: Sequence[Pose]
-    landmarks: Map | None = None  # None if the positions are not those that a map says
+    landmarks: Landmarks | None = None  # None if the positions are not those that a map says
     places: Places | None = None  # the images as a table, if they are not of a video
     images: Images | None = None  # their packed pixels, if they are packed
     truth: Floats | None = None  # true positions (n, k); NaN if unknown
@@ -71,7 +71,7 @@ class Poses:
         return len(self.poses)
 
     @property
-    def needed_map(self) -> Map:
+    def needed_map(self) -> Landmarks:
         """The map, for a format that shows its landmarks."""
         if self.landmarks is None:
             raise BadInputError("formats that show landmarks (.rrd, .pairs) need a map; use `mappable locate`")
@@ -100,7 +100,7 @@ class Poses:
 
 
 def poses_of_locations(
-    landmarks: Map,
+    landmarks: Landmarks,
     places: Places,
     outcomes: Sequence[Outcome],
     images: Images | None = None,
@@ -117,7 +117,7 @@ def poses_of_locations(
     return Poses(landmarks.frame, poses, landmarks, places, images, truth)
 
 
-def poses_of_estimates(landmarks: Map, estimates: Sequence[Estimate], images: Sequence[str | Path]) -> Poses:
+def poses_of_estimates(landmarks: Landmarks, estimates: Sequence[Estimate], images: Sequence[str | Path]) -> Poses:
     """A followed camera; `images` are its files, or the names of its images if they have no files."""
     return Poses(
         landmarks.frame,
@@ -155,7 +155,7 @@ def poses_of_places(places: Places) -> Poses:
     return Poses(frame, poses, places=places)
 
 
-def known_positions(landmarks: Map, places: Places, paths: Sequence[Path]) -> Floats:
+def known_positions(landmarks: Landmarks, places: Places, paths: Sequence[Path]) -> Floats:
     """True positions (n, k) of the places, from those `paths` that are tables in the map's frame; NaN if unknown."""
     known: dict[Path, Floats] = {}
     for table in (load_places(path) for path in paths if is_table(path)):
@@ -181,7 +181,7 @@ def _image_of(places: Places, row: int) -> dict[str, Any]:
     }
 
 
-def _pose_of(location: Location, landmarks: Map) -> dict[str, Any]:
+def _pose_of(location: Location, landmarks: Landmarks) -> dict[str, Any]:
     coverage = location.coverage
     if coverage is None:
         coverage = USUAL_COVERAGE if landmarks.calibration is None else landmarks.calibration.coverage

@@ -13,7 +13,7 @@ from mappable.arrays import Floats, Pixels
 from mappable.errors import BadImageError, install_extra
 from mappable.exchange.poses import Pose, Poses
 from mappable.files import write_atomically
-from mappable.maps.landmarks import spacing_of
+from mappable.maps.choosing import spacing_of
 from mappable.places.images import Fit, Size, load_image
 from mappable.places.table import Places
 from mappable.progress import track

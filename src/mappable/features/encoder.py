@@ -19,7 +19,7 @@ from mappable.features.aggregators import Aggregator, find_aggregator
 from mappable.features.backbones import Backbone, find_backbone
 from mappable.features.clusters import sample_local
 from mappable.features.embedding import Precision, actual_precision, describe
-from mappable.features.files import check_tensors_fit, copy_tensors, read_encoder, write_encoder
+from mappable.features.files import check_tensors_fit, copy_tensors, encoder_bytes, read_encoder
 from mappable.features.image_encoder import ImageEncoder
 from mappable.features.inputs import HostInputs
 from mappable.features.reduction import (
@@ -33,6 +33,7 @@ from mappable.features.reduction import (
 from mappable.features.vectors import unit
 from mappable.features.vision_models import PREFIX, PRETRAINED, VisionModel, fetch_model
 from mappable.features.weights import check_backbone, find_weights, load_weights
+from mappable.files import write_atomically
 from mappable.places.images import Fit, Size, check_settings
 from mappable.places.pixels import AnyImages, images_of
 from mappable.randomness import Purpose, generator
@@ -278,10 +279,15 @@ class Encoder(nn.Module, ImageEncoder):
 
     def save(self, file: Path | str) -> None:
         """Write the encoder atomically to one file, usually encoder.safetensors."""
+        content = self.copy()[1]
+        write_atomically(Path(file), lambda stream: stream.write(content))
+
+    def copy(self) -> tuple[str, bytes]:
+        """The suffix and the content of the file that `save` writes."""
         tensors = self._tensors()
         if isinstance(self.reduction, Reduction):
             tensors[PROJECTION] = tensors[PROJECTION].half()  # exact, because the fit rounds it
-        write_encoder(Path(file), self.about, tensors)
+        return ".safetensors", encoder_bytes(self.about, tensors)
 
     @classmethod
     def load(cls, file: Path | str, device: torch.device | str = "cpu") -> "Encoder":

@@ -14,7 +14,6 @@ from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.vision_models import PREFIX as TRANSFORMERS
 from mappable.features.weights import WEIGHT_SETS
-from mappable.files import write_atomically
 from mappable.formats import KEY, Format
 from mappable.progress import speaks
 
@@ -38,15 +37,14 @@ def encoder_file(source: Path | str) -> Path:
     return path / ENCODER if path.is_dir() else path
 
 
-def write_encoder(file: Path, about: About, tensors: Mapping[str, Tensor]) -> None:
-    """Write `file` atomically."""
+def encoder_bytes(about: About, tensors: Mapping[str, Tensor]) -> bytes:
+    """The content of an encoder's file."""
     text = FORMAT.text({"about": about.to_json()}, indent=None)
-    content = seal(save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {KEY: text}))
-    write_atomically(file, lambda stream: stream.write(content))
+    return seal(save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {KEY: text}))
 
 
 def read_encoder(file: Path) -> tuple[About, dict[str, Tensor]]:
-    """Read a file of `write_encoder`. A damaged file, or a file of another format, raises."""
+    """Read a file of `encoder_bytes`. A damaged file, or a file of another format, raises."""
     if not file.is_file():
         raise BadInputError(f"{file}: no such encoder file")
     with FORMAT.reading(file):

@@ -39,6 +39,10 @@ class ImageEncoder(ABC):
     def describe(self, images: Tensor) -> Tensor:
         """Descriptors (n, dimensions) of length one, for uint8 images (n, height, width, 3) on the device `inputs`."""
 
+    def copy(self) -> tuple[str, bytes] | None:
+        """The suffix and the content of a file that opens this encoder again; None if it has no such file."""
+        return None
+
     def actual_precision(self, precision: Precision) -> str:
         """The precision in which `embed` computes for the option `precision`. Raises if it is not available."""
         chosen = self.precisions[0] if precision == "auto" else precision

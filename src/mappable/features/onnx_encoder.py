@@ -45,6 +45,7 @@ class OnnxEncoder(ImageEncoder):
         if described is None:
             remedy = f"describe its images in {Path(file).with_suffix('.yaml').name} beside it (docs/encoders.md)"
             raise BadInputError(f"{file}: an ONNX file that `mappable export` did not write; {remedy}")
+        self._file = Path(file)
         self.facts = Facts.from_text(described, Path(file))
         self.about, self.dimensions = self.facts.about, self.facts.dimensions
         self.fingerprint = self.facts.fingerprint  # the encoder's own in float32, another one in int8
@@ -52,6 +53,10 @@ class OnnxEncoder(ImageEncoder):
         self.precisions = (self.precision,)
         self.provider = str(self._session.get_providers()[0])
         self.device = torch.device("cuda" if self.provider == CUDA else "cpu")
+
+    def copy(self) -> tuple[str, bytes]:
+        """The suffix and the content of the encoder's file."""
+        return ".onnx", self._file.read_bytes()
 
     def describe(self, images: Tensor) -> Tensor:
         """The output of the session."""

@@ -5,14 +5,12 @@ from mappable.localization.densification import densify as densify
 from mappable.localization.fitting import calibrate as calibrate
 from mappable.localization.localizer import Estimate as Estimate
 from mappable.localization.localizer import Localizer as Localizer
-from mappable.localization.localizer import Odometry as Odometry
 from mappable.localization.localizer import PossiblePlace as PossiblePlace
-from mappable.localization.locate import Locator as Locator
-from mappable.localization.locate import locate_sequence as locate_sequence
 from mappable.localization.location import Candidate as Candidate
 from mappable.localization.location import Location as Location
 from mappable.localization.location import NotLocated as NotLocated
-from mappable.localization.opened import OpenMap as OpenMap
-from mappable.localization.opened import open_map as open_map
+from mappable.localization.map import Map as Map
+from mappable.localization.map import open_map as open_map
 from mappable.localization.place_model import PlaceModel as PlaceModel
 from mappable.localization.ranging import ranges_between as ranges_between
+from mappable.odometry import Odometry as Odometry

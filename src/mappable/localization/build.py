@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TypedDict, Unpack
 
 import numpy as np
@@ -12,8 +13,10 @@ from mappable.features.about import About
 from mappable.features.descriptors import Described
 from mappable.features.image_encoder import ImageEncoder
 from mappable.localization.fitting import calibrate_or_say
-from mappable.maps.landmarks import greedy_landmarks, sequential_landmarks
-from mappable.maps.map import Map, Storage
+from mappable.localization.map import Map
+from mappable.maps.choosing import greedy_landmarks, sequential_landmarks
+from mappable.maps.encoders import open_encoder
+from mappable.maps.landmarks import Landmarks, Storage
 from mappable.places.notes import Note
 from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
@@ -43,14 +46,16 @@ class Options(TypedDict, total=False):
 
 
 def build_map(
-    encoder: ImageEncoder,
     places: Places,
     images: AnyImages | None = None,
     *,
+    encoder: ImageEncoder | Path | str,
     elsewhere: AnyImages | None = None,
     **options: Unpack[Options],
 ) -> Map:
     """Build a map from some of the places and calibrate it on others; `Options` lists all options.
+
+    `encoder` is an encoder, or its file or folder; `Map.save` keeps a copy of it with the map.
 
     Landmarks are chosen among `places.references()`. Their number comes from `options`, or else from the encoder's
     settings. The images of the split `calibration` are a drive that calibrates the map. Without that split, the visits
@@ -59,14 +64,17 @@ def build_map(
     `images` (n, height, width, 3) are the images of the places; by default, their files are decoded. `elsewhere` are
     images that are not on the map. With them, the map learns to reject such images.
     """
+    if isinstance(encoder, str | Path):
+        encoder = open_encoder(encoder)
     pixels = images_of(places if images is None else images, encoder.about.size, encoder.about.fit)
-    absent = None if elsewhere is None else lambda: encoder.embed(elsewhere)
-    options.setdefault("landmarks", None)
-    if options["landmarks"] is None:
+    embed = encoder.embed
+    absent = None if elsewhere is None else lambda: embed(elsewhere)
+    if options.get("landmarks") is None:
         options["landmarks"] = usual_landmarks(encoder.about, places)
-    return _build(
-        places, lambda rows: encoder.embed(pixels.take(rows)), encoder.fingerprint, encoder.about, absent, **options
+    landmarks = _build(
+        places, lambda rows: embed(pixels.take(rows)), encoder.fingerprint, encoder.about, absent, **options
     )
+    return Map(landmarks, encoder)
 
 
 def build_map_of(
@@ -80,9 +88,10 @@ def build_map_of(
         if name not in (None, fingerprint):
             raise BadInputError(f"all descriptors must come from one encoder, got {fingerprint} and {name}")
     absent = None if elsewhere is None else lambda: elsewhere.descriptors
-    return _build(
+    landmarks = _build(
         described.places, lambda rows: described.descriptors[rows], fingerprint, described.about, absent, **options
     )
+    return Map(landmarks)
 
 
 def choose(
@@ -110,7 +119,7 @@ def _build(
     coverage: float = 0.9,
     false_accepts: float = 0.05,
     storage: Storage = "float32",
-) -> Map:
+) -> Landmarks:
     for name, value in (("coverage", coverage), ("false_accepts", false_accepts)):
         if not 0 < value < 1:
             raise BadInputError(f"{name} must be between 0 and 1, got {value}")
@@ -121,7 +130,7 @@ def _build(
         np.sort(choose(places[references], landmarks=landmarks, spacing=spacing, every=every, seed=seed))
     ]
     table = places[chosen].replace(notes=())  # its notes describe the whole collection
-    built = Map.build(table, describe(chosen), encoder, about=about, storage=storage)
+    built = Landmarks.build(table, describe(chosen), encoder, about=about, storage=storage)
     absent = None if elsewhere is None else elsewhere()
     rows = places.calibration()
     rows = rows[places.frame[rows] == built.frame.name]

@@ -13,10 +13,9 @@ from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.features.descriptors import Described
 from mappable.localization.build import build_map_of, usual_landmarks
-from mappable.localization.locate import Locator, locate_sequence
 from mappable.localization.location import Location
+from mappable.localization.map import Map
 from mappable.maps.calibration import CalibratedOn as Source
-from mappable.maps.map import Map
 from mappable.places.table import Places
 from mappable.progress import track
 
@@ -103,8 +102,7 @@ def estimate(described: Described, radius: float, asked: Ints | None = None, enc
     if len(visits) < 2 or not results:
         raise BadInputError("an estimate needs two visits of the same places; visit the route again")
     count = usual_landmarks(described.about, places)
-    calibration = build_map_of(described, encoder, landmarks=count).calibration
-    source: Source = "own visit" if calibration is None else calibration.calibrated_on
+    source = build_map_of(described, encoder, landmarks=count).calibration.calibrated_on
     return Estimate(radius, places.unit, tuple(results), expected(results, source), source)
 
 
@@ -123,7 +121,7 @@ def locate_visit(
         return None
     count = usual_landmarks(described.about, part.places)
     built = build_map_of(part, encoder, landmarks=count)
-    return None if built.calibration is None else judge(built, places[asked], described.descriptors[asked], radius)
+    return judge(built, places[asked], described.descriptors[asked], radius)
 
 
 def seen_before(known: Places, asked: Places, radius: float) -> Bools:
@@ -134,12 +132,11 @@ def seen_before(known: Places, asked: Places, radius: float) -> Bools:
 
 def judge(built: Map, places: Places, seen: Floats32, radius: float) -> Visit:
     """What a calibrated map does on the `places` of one visit, from their descriptors `seen` (n, dim)."""
-    locator, truth = Locator(built), places.positions
-    single = locator.locate(seen, encoder=built.encoder)
-    drive = locate_sequence(locator, seen, encoder=built.encoder)
-    number = {name: row for row, name in enumerate(built.places.place_id)}
+    truth, known = places.positions, built.landmarks.places
+    single, drive = built.locate_all(seen), built.locate_drive(seen)
+    number = {name: row for row, name in enumerate(known.place_id)}
     off = _errors(single, truth)
-    landmark = np.linalg.norm(locator.positions[[number[one.landmark] for one in single]] - truth, axis=1)
+    landmark = np.linalg.norm(known.positions[[number[one.landmark] for one in single]] - truth, axis=1)
     low, high = (np.array([np.nan if end is None else end for end in ends]) for ends in _ends(single))
     stated, sure = np.isfinite(low), np.array([one.confident for one in single])
     held = (low <= landmark) & (landmark <= high)
@@ -153,7 +150,7 @@ def judge(built: Map, places: Places, seen: Floats32, radius: float) -> Visit:
         right=float((off[sure] <= radius).mean()) if sure.any() else math.nan,
         coverage=float(held[stated].mean()) if stated.any() else math.nan,
         width=float(np.median((high - low)[stated])) if stated.any() else math.nan,
-        source=locator.calibration.calibrated_on,
+        source=built.calibration.calibrated_on,
     )
 
 

@@ -11,10 +11,10 @@ from mappable.localization.numbers import NUMBERS
 from mappable.localization.place_model import PlaceModel, Posterior
 from mappable.localization.states import States
 from mappable.maps.calibration import CalibratedOn, Calibration, conformal_quantile
+from mappable.maps.choosing import visits_of
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.growth import Growth
-from mappable.maps.landmarks import visits_of
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.angles import wrap
 from mappable.places.table import Places
 
@@ -30,7 +30,7 @@ MOST_HEADINGS = 400  # errors of headings that the calibration keeps
 
 
 def calibrate(
-    landmarks: Map,
+    landmarks: Landmarks,
     drive: tuple[Places, Floats32] | None = None,
     *,
     coverage: float = 0.9,
@@ -72,14 +72,14 @@ def calibrate(
 
 
 def calibrate_or_say(
-    landmarks: Map,
+    landmarks: Landmarks,
     places: Places,
     descriptors: Floats32,
     *,
     coverage: float = 0.9,
     elsewhere: Floats32 | None = None,
     false_accepts: float = 0.05,
-) -> tuple[Map, str]:
+) -> tuple[Landmarks, str]:
     """The map, calibrated on a drive, or on its own visits if the drive is too short; and why, if it is.
 
     The drive may have no images.
@@ -90,7 +90,7 @@ def calibrate_or_say(
     return landmarks.with_calibration(fitted), "" if drive else why
 
 
-def place_radius(landmarks: Map) -> float:
+def place_radius(landmarks: Landmarks) -> float:
     """The radius of a place: the encoder's positive radius, or the spacing of the landmarks if that is larger."""
     spacing = States(landmarks.places.positions, visits_of(landmarks.places)).spacing
     known = None if landmarks.about is None else landmarks.about.positive_radius
@@ -109,7 +109,7 @@ class Trial:
         self.headings: Floats = np.abs(turned[np.isfinite(turned)])
 
 
-def _trials(landmarks: Map, drive: tuple[Places, Floats32] | None, radius: float) -> list[Trial]:
+def _trials(landmarks: Landmarks, drive: tuple[Places, Floats32] | None, radius: float) -> list[Trial]:
     """All visits that calibrate, located in a map that does not know them."""
     places = landmarks.places
     if drive is not None:
@@ -125,7 +125,7 @@ def _trials(landmarks: Map, drive: tuple[Places, Floats32] | None, radius: float
         others = np.setdiff1d(np.arange(len(places)), visits[number])
         if min(len(rows), len(others)) < FEWEST:
             continue
-        rest = Map.build(places[others], landmarks.store.take(others), landmarks.encoder)
+        rest = Landmarks.build(places[others], landmarks.store.take(others), landmarks.encoder)
         seen = places[rows]
         apart = np.linalg.norm(seen.positions[:, None] - rest.places.positions[None], axis=2).min(1)
         near = np.flatnonzero(apart <= radius)
@@ -139,7 +139,7 @@ def _parts(places: Places, descriptors: Floats32) -> list[tuple[Places, Floats32
     return [(places[rows], descriptors[rows]) for rows in parts]
 
 
-def _located(landmarks: Map, places: Places, descriptors: Floats32, radius: float) -> list[Trial]:
+def _located(landmarks: Landmarks, places: Places, descriptors: Floats32, radius: float) -> list[Trial]:
     model = model_of(landmarks)
     live = model.live()
     steps = [live.update(image) for image in descriptors]
@@ -148,7 +148,7 @@ def _located(landmarks: Map, places: Places, descriptors: Floats32, radius: floa
     return [Trial(way, Answers(model, found, radius), places, coverage, yaw) for way, found in ways.items()]
 
 
-def model_of(landmarks: Map) -> PlaceModel:
+def model_of(landmarks: Landmarks) -> PlaceModel:
     """The place model of a map."""
     return PlaceModel(landmarks.store, landmarks.places.positions, visits_of(landmarks.places))
 
@@ -173,14 +173,14 @@ def _width(trials: Sequence[Trial], coverage: float) -> float:
     return float(np.clip(max(factors), NARROWEST, WIDEST)) if factors else 1.0
 
 
-def _rejects(landmarks: Map, elsewhere: Floats32, radius: float, false_accepts: float) -> float:
+def _rejects(landmarks: Landmarks, elsewhere: Floats32, radius: float, false_accepts: float) -> float:
     """The probability of a place that only a share of images from elsewhere reaches."""
     model = model_of(landmarks)
     mass = Answers(model, model.single(elsewhere), radius).mass
     return float(min(np.quantile(mass, 1 - false_accepts) + 1e-9, 1.0))
 
 
-def _sample(landmarks: Map) -> tuple[Places, Floats32]:
+def _sample(landmarks: Landmarks) -> tuple[Places, Floats32]:
     """The landmarks of the longest visit."""
     rows = max(visits_of(landmarks.places), key=len)[: 2 * MOST_IMAGES]
     return landmarks.places[rows], landmarks.store.take(rows)
@@ -194,7 +194,7 @@ def _turns(places: Places) -> Floats:
 
 
 def _check(
-    landmarks: Map,
+    landmarks: Landmarks,
     drive: tuple[Places, Floats32] | None,
     coverage: float,
     false_accepts: float,

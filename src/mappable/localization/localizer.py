@@ -1,6 +1,5 @@
 """`Localizer`: locates a camera while it moves. Each image gives a pose, its covariance, and whether to trust it."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -18,8 +17,9 @@ from mappable.files import write_atomically
 from mappable.formats import KEY, Format
 from mappable.localization.answers import Answers
 from mappable.localization.location import documented
-from mappable.localization.opened import OpenMap
+from mappable.localization.map import Map
 from mappable.localization.place_model import Posterior
+from mappable.odometry import Odometry
 from mappable.places.angles import wrap
 
 State = Literal["lost", "several places", "tracking", "off the map"]
@@ -35,45 +35,6 @@ GAP = 30.0  # a pause this many times longer than usual separates images
 FARTHEST = 1e6  # largest motion between two updates, in the unit of the map or in radians; beyond, a sensor is broken
 MOST_BYTES = 2**30  # of a file of `save`
 NEW_CLOCK = 3  # number of updates in a row with earlier times after which the clock counts as set back
-
-
-@dataclass(frozen=True)
-class Odometry:
-    """Planar motion since the update before, in the frame of the robot at that time.
-
-    `forward` and `left` are in the unit of the map, usually metres. `turn` is in radians, counter-clockwise.
-    `covariance` (3 x 3) belongs to (forward, left, turn). A motion that errs by more than half of its way is unknown.
-    """
-
-    forward: float
-    left: float
-    turn: float
-    covariance: Sequence[Sequence[float]] | None = None
-
-
-@dataclass(frozen=True)
-class Motion:
-    """Planar motion, in the frame of the robot before it: metres and radians."""
-
-    forward: float
-    left: float
-    turn: float
-    known: bool = True
-
-    def then(self, later: "Motion") -> "Motion":
-        """This motion and a later one, which is in the frame of the robot after this one."""
-        cos, sin = np.cos(self.turn), np.sin(self.turn)
-        return Motion(
-            forward=float(self.forward + cos * later.forward - sin * later.left),
-            left=float(self.left + sin * later.forward + cos * later.left),
-            turn=self.turn + later.turn,
-            known=self.known and later.known,
-        )
-
-    @property
-    def metres(self) -> float | None:
-        """The way; None if it is unknown."""
-        return float(np.hypot(self.forward, self.left)) if self.known else None
 
 
 @dataclass(frozen=True)
@@ -124,11 +85,11 @@ class Localizer:
     >>> estimate = localizer.update("frame0001.jpg", time=12.3)  # doctest: +SKIP
     """
 
-    def __init__(self, opened: OpenMap) -> None:
-        self.map, self._opened, self._locator = opened.map, opened, opened.locator
-        self._live = self._locator.model.live()
+    def __init__(self, opened: Map) -> None:
+        self.map = opened
+        self._live = opened.model.live()
         self._last: Posterior | None = None
-        self.revision = self.map.origin.sha256[:12] if self.map.origin else ""
+        self.revision = opened.landmarks.origin.sha256[:12] if opened.landmarks.origin else ""
         self.reset()
 
     @property
@@ -143,7 +104,7 @@ class Localizer:
         self._time: float | None = None  # of the last image
         self._pauses: list[float] = []  # seconds between the last images
         self._earlier = 0  # number of updates in a row with an earlier time
-        self._pending: Motion | None = None  # motion since the last image, from updates that brought none
+        self._pending: Odometry | None = None  # motion since the last image, from updates that brought none
         self._unknown = False  # whether a part of that motion is unknown
 
     def update(self, image: str | Path | Pixels | Floats32, time: float, odometry: Odometry | None = None) -> Estimate:
@@ -162,7 +123,8 @@ class Localizer:
             self._pauses = []  # images may come less often from now on
         elif pause > 0:
             self._pauses = [*self._pauses[-20:], pause]
-        self._last = self._live.update(described, None if motion is None or apart else motion.metres)
+        metres = None if motion is None or apart else float(np.hypot(motion.forward, motion.left))
+        self._last = self._live.update(described, metres)
         self._time, self._pending, self._unknown = time, None, False
         doubt = f"no image came for {pause:.1f} s, usually {usual:.1f} s; the camera may be anywhere" if apart else ""
         return self._estimate(time, self._last, doubt)
@@ -171,7 +133,7 @@ class Localizer:
         """Where the camera may be after the last update: x, y and probability of the likeliest landmarks, rounded."""
         if self._last is None:
             return []
-        states, row = self._locator.model.states, self._last.states.tocoo()
+        states, row = self.map.model.states, self._last.states.tocoo()
         order = row.col[np.argsort(-row.data)[:CLOUD]]
         probability = np.sort(row.data)[::-1][:CLOUD]
         points = np.column_stack([states.positions[order, :2], probability])[probability >= LEAST_CLOUD]
@@ -193,7 +155,7 @@ class Localizer:
         """The content of the file that `save` writes. `note` is any JSON value to keep with it; see `read_note`."""
         pending = None if self._pending is None else asdict(self._pending)
         about = {
-            "encoder": self.map.encoder,
+            "encoder": self.map.landmarks.encoder,
             "revision": self.revision,
             "time": self._time,
             "earlier": self._earlier,
@@ -208,14 +170,14 @@ class Localizer:
         """Go on from what `to_bytes` returned, and return its note. Errors call the content by its `name`."""
         about, arrays = _parse(content, name)
         with FORMAT.reading(Path(name)):
-            if (about["encoder"], about["revision"]) != (self.map.encoder, self.revision):
+            if (about["encoder"], about["revision"]) != (self.map.landmarks.encoder, self.revision):
                 what = "belongs to another map, or to another revision of it; start a new localizer"
                 raise BadInputError(f"{name}: {what}")
             self.reset()
             self._live.restore(arrays)
             self._time, self._earlier, self._unknown = about["time"], int(about["earlier"]), bool(about["unknown"])
             self._pauses = list(about["pauses"])
-            self._pending = None if about["pending"] is None else Motion(**about["pending"])
+            self._pending = None if about["pending"] is None else Odometry(**about["pending"])
             return about["note"]
 
     def _pause(self, time: float) -> float:
@@ -233,35 +195,35 @@ class Localizer:
         self._earlier = 0
         return max(pause, 0.0)
 
-    def _motion(self, odometry: Odometry | None) -> Motion | None:
+    def _motion(self, odometry: Odometry | None) -> Odometry | None:
         """The motion since the last image, with what earlier updates left over; None if it is unknown."""
         if odometry is None:
             self._unknown = True
             return None
         try:
-            motion = _checked(odometry)
+            self._unknown = not _is_known(odometry) or self._unknown
         except BadInputError:
             self._unknown = True
             raise
-        self._pending = motion if self._pending is None else self._pending.then(motion)
+        self._pending = odometry if self._pending is None else self._pending.then(odometry)
         return None if self._unknown else self._pending
 
     def _describe(self, image: str | Path | NDArray[Any]) -> Floats32:
         if isinstance(image, np.ndarray) and image.ndim == 1:
             descriptor = np.ascontiguousarray(image, dtype=np.float32)
-            wanted = self.map.store.dimensions
+            wanted = self.map.landmarks.store.dimensions
             if len(descriptor) != wanted:
                 raise BadInputError(f"the descriptor has {len(image):,} numbers, expected {wanted:,} as in the map")
             length = float(np.linalg.norm(descriptor))
             if not abs(length - 1) < 1e-3:
                 raise BadInputError(f"the descriptor has length {length:.4g}, expected 1")
             return descriptor
-        return self._opened.describe(image)
+        return self.map.describe(image)
 
     def _estimate(self, time: float, found: Posterior, doubt: str) -> Estimate:
-        locator = self._locator
-        answers = locator.answers(found, "live")
-        reason = doubt or locator.reason(answers, 0, "live")
+        landmarks = self.map.landmarks
+        answers = self.map.answers(found, "live")
+        reason = doubt or self.map.reason(answers, 0, "live")
         away = float(answers.away[0])
         places = self._places(answers)
         state: State = "lost"
@@ -271,8 +233,8 @@ class Localizer:
             state = "tracking"
         elif not doubt and sum(one.probability for one in places[:SEVERAL]) >= SURE_OF_SEVERAL * (1 - away):
             state = "several places"
-        heading = float(answers.headings(self.map.places.yaw)[0])
-        error = locator.calibration.heading_error(ONE_DEVIATION)
+        heading = float(answers.headings(landmarks.places.yaw)[0])
+        error = self.map.calibration.heading_error(ONE_DEVIATION)
         known = error is not None and np.isfinite(heading)
         return Estimate(
             time=float(time),
@@ -284,18 +246,20 @@ class Localizer:
             heading=float(wrap(heading)) if known else None,
             heading_deviation=error if known else None,
             on_map=1 - away,
-            landmark=str(self.map.places.place_id[answers.landmarks()[0]]),
+            landmark=str(landmarks.places.place_id[answers.landmarks()[0]]),
             places=places,
             revision=self.revision,
-            frame=self.map.frame.name,
-            unit=self.map.unit,
-            calibrated_on=locator.calibration.calibrated_on,
+            frame=landmarks.frame.name,
+            unit=landmarks.unit,
+            calibrated_on=self.map.calibration.calibrated_on,
         )
 
     def _places(self, answers: Answers) -> tuple[PossiblePlace, ...]:
-        ids, at = self.map.places.place_id, self._locator.positions
-        rows = [(self._locator.landmark_of(state), mass) for state, mass in answers.possible(0, LISTED, LEAST_LISTED)]
-        return tuple(PossiblePlace(str(ids[row]), tuple(at[row].tolist()), mass) for row, mass in rows)
+        known = self.map.landmarks.places
+        rows = [(self.map.landmark_of(state), mass) for state, mass in answers.possible(0, LISTED, LEAST_LISTED)]
+        return tuple(
+            PossiblePlace(str(known.place_id[row]), tuple(known.positions[row].tolist()), mass) for row, mass in rows
+        )
 
 
 def read_note(content: bytes, name: str) -> Any:
@@ -309,20 +273,18 @@ def _parse(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, NDArray
         return FORMAT.parse(metadata.get(KEY), Path(name)), arrays
 
 
-def _checked(odometry: Odometry) -> Motion:
+def _is_known(odometry: Odometry) -> bool:
+    """False if a motion errs by more than MOST_ERROR of its way; raise if it cannot be a motion."""
     for name in ("forward", "left", "turn"):
-        if not abs(getattr(odometry, name)) <= FARTHEST:
-            given = getattr(odometry, name)
-            raise BadInputError(f"odometry: {name} is {given}, expected a finite number of at most {FARTHEST:,.0f}")
+        value = getattr(odometry, name)
+        if not abs(value) <= FARTHEST:
+            raise BadInputError(f"odometry: {name} is {value}, expected a finite number of at most {FARTHEST:,.0f}")
+    if odometry.covariance is None:
+        return True
+    covariance = np.asarray(odometry.covariance, dtype=np.float64)
+    sound = covariance.shape == (3, 3) and bool((np.abs(covariance) <= FARTHEST**2).all())
+    if not sound or (np.diag(covariance) < 0).any():
+        raise BadInputError("odometry: covariance should be 3 x 3 finite numbers, with variances of 0 or more")
     way = float(np.hypot(odometry.forward, odometry.left))
-    known = True
-    if odometry.covariance is not None:
-        covariance = np.asarray(odometry.covariance, dtype=np.float64)
-        if (
-            covariance.shape != (3, 3)
-            or not (np.abs(covariance) <= FARTHEST**2).all()
-            or (np.diag(covariance) < 0).any()
-        ):
-            raise BadInputError("odometry: covariance should be 3 x 3 finite numbers, with variances of 0 or more")
-        known = float(np.sqrt((covariance[0, 0] + covariance[1, 1]) / 2)) <= max(MOST_ERROR * way, SMALL_WAY)
-    return Motion(float(odometry.forward), float(odometry.left), float(odometry.turn), known)
+    deviation = float(np.sqrt((covariance[0, 0] + covariance[1, 1]) / 2))
+    return deviation <= max(MOST_ERROR * way, SMALL_WAY)

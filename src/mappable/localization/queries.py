@@ -1,123 +1,96 @@
-"""Describe and locate a user's images; report the ones that cannot be decoded."""
+"""The images that a user asks about: files, folders, arrays or a table, and their descriptors."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mappable.arrays import Floats32, Ints
+from mappable.arrays import Floats32, Ints, Pixels
 from mappable.errors import BadImageError, BadInputError
-from mappable.features.image_encoder import ImageEncoder
-from mappable.localization.densification import densify
-from mappable.localization.locate import CANDIDATES, Locator
-from mappable.localization.location import Location, NotLocated, Outcome
-from mappable.localization.ranging import check_metric, ranges_between
-from mappable.maps.map import Map
+from mappable.places.cache import find_packed
+from mappable.places.decoding import RawDecoding
+from mappable.places.images import resize_image
 from mappable.places.pixels import ImageFiles, Images
 from mappable.places.table import Places
-from mappable.recovery.ranges import Ranges
+from mappable.readers.unposed import find_images, is_table
+
+if TYPE_CHECKING:
+    from mappable.features.image_encoder import ImageEncoder
 
 
 @dataclass(frozen=True)
-class Readable:
-    """The images that can be read, and the errors of the others."""
+class Queries:
+    """Images by name: the descriptors of those that can be read, and the errors of the others."""
 
-    rows: Ints  # (n,) rows of images that can be read
-    descriptors: Floats32  # (n, D) their descriptors
+    names: Sequence[str]
+    rows: Ints  # (n,) of the images that can be read
+    descriptors: Floats32  # (n, D) of these images
     errors: Mapping[int, Exception]  # by row of each other image
+    drives: Sequence[Ints]  # the images of each drive, in order, as numbers below n
+    order: Sequence[int]  # rows in the order asked; a row may repeat
 
 
-def describe_readable(encoder: ImageEncoder, places: Places, images: Images | None = None) -> Readable:
-    """Describe all images that can be read. Packed `images` can always be read."""
-    if images is not None:
-        return Readable(np.arange(len(places)), encoder.embed(images), {})
+def queries_of_files(encoder: "ImageEncoder", files: Sequence[str | Path], decoding: RawDecoding | None) -> Queries:
+    """Describe image files, folders of them, and folders that `mappable convert` wrote.
+
+    Files that are listed one by one keep their order, and may be listed twice.
+    """
+    paths = [Path(file) for file in files]
+    places = find_images(paths, decoding)
+    about = encoder.about
+    pixels = None
+    if len(paths) == 1:
+        pixels = find_packed(paths[0], places, about.size, about.fit)
+    queries = queries_of_places(encoder, places, pixels)
+    if any(path.is_dir() or is_table(path) for path in paths):
+        return queries
+    row_of = {file: row for row, file in enumerate(places.files)}  # the table has each file once
+    return replace(queries, order=[row_of[path.resolve()] for path in paths])
+
+
+def queries_of_places(encoder: "ImageEncoder", places: Places, pixels: Images | None = None) -> Queries:
+    """Describe the images of a table. With packed `pixels`, no file is decoded."""
     bad: dict[Path, BadImageError] = {}
-    files = ImageFiles(places, encoder.about.size, encoder.about.fit, bad)
-    descriptors = encoder.embed(files, progress=len(places) > 1)
+    images = ImageFiles(places, encoder.about.size, encoder.about.fit, bad) if pixels is None else pixels
+    descriptors = encoder.embed(images, progress=len(places) > 1)
     errors = {row: bad[file] for row, file in enumerate(places.files) if file in bad}
     rows = np.setdiff1d(np.arange(len(places)), list(errors)).astype(np.int64)
-    return Readable(rows, descriptors[rows], errors)
+    drives = list(places[rows].sequences().values())
+    return Queries(places.place_id.tolist(), rows, descriptors[rows], errors, drives, range(len(places)))
 
 
-def locate_readable(
-    locator: Locator,
-    names: Sequence[str],
-    readable: Readable,
-    *,
-    encoder: str,
-    drives: Iterable[Ints] | None = None,
-    coverage: float | None = None,
-    candidates: int = CANDIDATES,
-) -> list[Outcome]:
-    """Locate images; return one outcome per image, in the order of their `names`.
-
-    Each image is located alone, unless `drives` are given. A drive lists readable images that belong together, in
-    order.
-    """
-    found: dict[int, Outcome] = {row: NotLocated(names[row], str(error)) for row, error in readable.errors.items()}
-    together = drives is not None
-    for drive in [np.arange(len(readable.rows))] if drives is None else drives:
-        if len(drive):
-            rows = readable.rows[drive].tolist()
-            images = [names[row] for row in rows]
-            made = readable.descriptors[drive]
-            located = locator.locate(
-                made, encoder=encoder, coverage=coverage, images=images, candidates=candidates, together=together
-            )
-            found |= zip(rows, located, strict=True)
-    return [found[row] for row in range(len(names))]
+def queries_of_arrays(encoder: "ImageEncoder", images: Pixels) -> Queries:
+    """Describe images (n, height, width, 3) of any size. They are resized as files are."""
+    check_pixels(images, 4)
+    about = encoder.about
+    pixels = np.stack([resize_image(image, about.size, about.fit) for image in images])
+    return queries_of_descriptors(encoder.embed(pixels, progress=len(pixels) > 1))
 
 
-@dataclass(frozen=True)
-class Placed:
-    """A map after images were added to it."""
-
-    map: Map
-    added: int  # number of images added
-    left_out: Counter[str]  # number of images not added, by reason
-    bad: tuple[str, ...]  # errors of images that cannot be read
+def queries_of_descriptors(descriptors: Floats32, names: Sequence[str] | None = None) -> Queries:
+    """Take descriptors (n, D); names are row numbers by default."""
+    rows = np.arange(len(descriptors))
+    names = [str(row) for row in rows] if names is None else names
+    return Queries(names, rows, descriptors, {}, [rows], range(len(rows)))
 
 
-def densify_images(
-    landmarks: Map,
-    encoder: ImageEncoder,
-    places: Places,
-    images: Images | None = None,
-    *,
-    sequence: bool = False,
-    within: float | None = None,
-) -> Placed:
-    """Add those images that can be read and that the map locates well enough; see `densify`."""
-    names = sorted(set(places.sequence))
-    if sequence and len(names) > 1:
-        raise BadInputError(
-            f"the images are of {len(names):,} sequences, such as {names[0]!r}: add one sequence at a time"
-        )
-    readable = describe_readable(encoder, places, images)
-    bad = tuple(map(str, readable.errors.values()))
-    rows, made = readable.rows, readable.descriptors
-    if not len(rows):
-        return Placed(landmarks, 0, Counter(), bad)
-    dense = densify(landmarks, places[rows], made, encoder=encoder.fingerprint, within=within, sequence=sequence)
-    denser = dense.map
-    if dense.added.any():  # notes about two tables in one frame do not apply: the images have no frame
-        denser = replace(denser, places=denser.places.replace(notes=landmarks.places.notes))
-    others = [one for one, added in zip(dense.locations, dense.added, strict=True) if not added]
-    return Placed(denser, int(dense.added.sum()), Counter(_why_not(one) for one in others), bad)
+def check_pixels(images: NDArray[Any], axes: int) -> None:
+    """Raise unless `images` are uint8, with this number of axes and three colors."""
+    if images.dtype == np.uint8 and images.ndim == axes and images.shape[-1] == 3 and images.size:
+        return
+    actual = f"{' x '.join(map(str, images.shape))} of {images.dtype}"
+    wanted = "height x width x 3" if axes == 3 else "n x height x width x 3"
+    raise BadInputError(f"images are an array of {actual}, expected uint8 and {wanted}, or descriptors of float32")
 
 
-def _why_not(location: Location) -> str:
-    if not location.confident:
-        return location.reason.partition(":")[0]
-    return "position not known well enough" if location.refined else "not between landmarks"
-
-
-def ranges_of_images(
-    landmarks: Map, encoder: ImageEncoder, places: Places, images: Images | None = None, *, ordered: bool = True
-) -> Ranges:
-    """Ranges between images, by the calibration of a map; raise if an image cannot be read. See `ranges_between`."""
-    calibration = Locator(landmarks).calibration
-    check_metric(landmarks.unit)
-    return ranges_between(calibration, encoder.embed(places if images is None else images), ordered=ordered)
+def listed_files(images: Any) -> list[str | Path]:
+    """The files in a list; raise if it lists anything else."""
+    files = [images] if isinstance(images, str | Path) else images
+    if isinstance(files, list | tuple) and all(isinstance(file, str | Path) for file in files):
+        return list(files)
+    kinds = {type(file).__name__ for file in files} if isinstance(files, list | tuple) else ()
+    actual = type(images).__name__ + (f" of {', '.join(sorted(kinds))}" if kinds else "")
+    raise BadInputError(f"images are a {actual}, expected a path, a list of paths, a table, or an array")

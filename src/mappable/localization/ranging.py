@@ -5,9 +5,12 @@ from scipy.stats import spearmanr
 
 from mappable.arrays import Floats, Floats32, Ints
 from mappable.errors import BadInputError
+from mappable.localization.map import Map
 from mappable.maps.calibration import Calibration
 from mappable.maps.growth import Growth
 from mappable.maps.store import squared_between
+from mappable.places.pixels import Images
+from mappable.places.table import Places
 from mappable.recovery.order import Order, order_of
 from mappable.recovery.ranges import Ranges
 
@@ -23,6 +26,13 @@ STILL_SHARE = 2 / 3  # images 2 m apart are at 0.7
 # 0.9 on drives of 40 m, and 0.1 if all images look alike.
 LEAST_CORRELATION = 0.3
 BATCH = 1024  # images whose distances to all others are computed together
+
+
+def ranges_of_images(opened: Map, places: Places, images: Images | None = None, *, ordered: bool = True) -> Ranges:
+    """Ranges between images, by the calibration of a map; raise if an image cannot be read. See `ranges_between`."""
+    check_metric(opened.landmarks.unit)
+    descriptors = opened.encoder.embed(places if images is None else images)
+    return ranges_between(opened.calibration, descriptors, ordered=ordered)
 
 
 def check_metric(unit: str) -> None:

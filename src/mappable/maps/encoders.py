@@ -7,7 +7,7 @@ from mappable.features.files import encoder_file
 from mappable.features.image_encoder import ImageEncoder
 from mappable.features.opening import Backend, is_hub, open_file
 from mappable.maps.folder import MAP
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.places.decoding import RawDecoding
 
 
@@ -27,16 +27,16 @@ def find_encoder(source: Path | str) -> Path | str:
         return str(source)
     if not (Path(source) / MAP).is_file():
         return encoder_file(source)
-    return _kept(Map.open(source))
+    return _kept(Landmarks.open(source))
 
 
 def decoding_of(source: Path | str) -> RawDecoding | None:
     """How the raw images of a map were decoded; None if `source` is no map, because encoders do not record it."""
-    return Map.open(source).places.decoding if (Path(source) / MAP).is_file() else None
+    return Landmarks.open(source).places.decoding if (Path(source) / MAP).is_file() else None
 
 
 def encoder_of(
-    landmarks: Map,
+    landmarks: Landmarks,
     source: Path | str | None = None,
     device: str = "auto",
     backend: Backend | None = None,
@@ -51,7 +51,7 @@ def encoder_of(
     return encoder
 
 
-def _kept(landmarks: Map) -> Path:
+def _kept(landmarks: Landmarks) -> Path:
     if landmarks.encoder_file is not None:
         return landmarks.encoder_file
     name = landmarks.encoder

@@ -36,14 +36,14 @@ from mappable.maps.checking import (
 )
 from mappable.maps.errors import DamagedMapError
 from mappable.maps.exact import Exact
-from mappable.maps.map import Map, Origin, checked_covariance
+from mappable.maps.landmarks import Landmarks, Origin, checked_covariance
 from mappable.maps.store import Store
 from mappable.places.files import load_places, save_places
 from mappable.places.table import Places
 from mappable.progress import progress_bar, track
 
 if TYPE_CHECKING:
-    from mappable.features.foreign.encoder import ForeignEncoder
+    from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.milvus import Milvus
 
 FORMAT = Format(
@@ -79,23 +79,20 @@ def check_folder(folder: Path) -> None:
         raise BadInputError(f"{folder}: contains files, but no map; use a new or an empty folder for the map")
 
 
-def save_map(saved: Map, folder: Path, encoder: "Path | str | ForeignEncoder | None") -> Map:
-    """See `Map.save`."""
+def save_map(saved: Landmarks, folder: Path, encoder: "ImageEncoder | None") -> Landmarks:
+    """See `Landmarks.save`."""
     check_folder(folder)
-    kept = None if encoder is None else _checked_encoder(encoder, saved.encoder)
+    if encoder is not None:
+        saved.check_encoder(encoder.fingerprint)
     with alone_in(folder, "saving a map"):
         _refuse_if_changed(saved, folder)
         _tidy(folder)
         try:
-            if kept is None and saved.encoder_file is not None:
-                kept = saved.encoder_file.suffix, partial(_copy, saved.encoder_file)
-            parts = _parts(saved)
-            suffixes = dict(SUFFIXES)
-            if kept is not None:
-                suffixes["encoder"], parts["encoder"] = kept
             files: dict[str, File] = {}
-            for part, write in parts.items():
-                files[part] = _written(saved, part, write, folder, suffixes[part])
+            for part, write in _parts(saved).items():
+                files[part] = _written(saved, part, write, folder, SUFFIXES[part])
+            if (kept := _encoder(saved, encoder, folder)) is not None:
+                files["encoder"] = kept
             if "descriptors" in files:
                 written = files["descriptors"]
                 sums = partial(_write_checksums, saved, written)
@@ -115,8 +112,8 @@ def find_map(folder: Path) -> Path:
     return inside if (inside / MAP).is_file() and not (folder / MAP).exists() else folder
 
 
-def read_map(folder: Path) -> Map:
-    """See `Map.open`."""
+def read_map(folder: Path) -> Landmarks:
+    """See `Landmarks.open`."""
     while True:
         text = _read_bytes(folder)
         try:
@@ -126,8 +123,8 @@ def read_map(folder: Path) -> Map:
                 raise  # otherwise another process has just replaced the map, so read it again
 
 
-def verify_map(folder: Path) -> Map:
-    """See `Map.verify`."""
+def verify_map(folder: Path) -> Landmarks:
+    """See `Landmarks.verify`."""
     opened = read_map(folder)
     files = opened.files.values()
     with progress_bar("verifying", sum(file.length for file in files)) as advance:
@@ -140,7 +137,7 @@ def verify_map(folder: Path) -> Map:
     return opened
 
 
-def _refuse_if_changed(saved: Map, folder: Path) -> None:
+def _refuse_if_changed(saved: Landmarks, folder: Path) -> None:
     """Raise if the map was opened in this folder, and the folder now has another map."""
     if saved.origin is None or saved.origin.folder != folder.resolve() or not (folder / MAP).exists():
         return
@@ -151,7 +148,7 @@ def _refuse_if_changed(saved: Map, folder: Path) -> None:
         )
 
 
-def _parts(saved: Map) -> dict[str, Callable[[Path], None]]:
+def _parts(saved: Landmarks) -> dict[str, Callable[[Path], None]]:
     """Functions that write each part of the map to a file, except the encoder."""
     parts: dict[str, Callable[[Path], None]] = {"landmarks": lambda file: save_places(saved.places, file)}
     if _milvus_of(saved) is None:
@@ -169,7 +166,7 @@ def _parts(saved: Map) -> dict[str, Callable[[Path], None]]:
     return parts
 
 
-def _written(saved: Map, part: str, write: Callable[[Path], None], folder: Path, suffix: str) -> File:
+def _written(saved: Landmarks, part: str, write: Callable[[Path], None], folder: Path, suffix: str) -> File:
     """The file of this part: the existing file if it is unchanged, or a new one."""
     known = saved.files.get(part)
     if known is not None and known.path.parent == folder.resolve() and known.has_length:
@@ -179,14 +176,14 @@ def _written(saved: Map, part: str, write: Callable[[Path], None], folder: Path,
     return File(path, path.stat().st_size, sha256_of(path))
 
 
-def _write_checksums(saved: Map, descriptors: File, file: Path) -> None:
+def _write_checksums(saved: Landmarks, descriptors: File, file: Path) -> None:
     if descriptors == saved.files.get("descriptors"):  # an older map without checksums of blocks
         descriptors.check()
     vectors = _mapped(descriptors.path, (len(saved), saved.store.dimensions), saved.storage)
     write_atomically(file, lambda stream: np.save(stream, sums_of(vectors)))
 
 
-def _write_descriptors(saved: Map, stream: IO[bytes]) -> None:
+def _write_descriptors(saved: Landmarks, stream: IO[bytes]) -> None:
     kind, shape = np.dtype(saved.storage), (len(saved), saved.store.dimensions)
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(stream, header)
@@ -201,22 +198,20 @@ def _copy(source: Path, file: Path) -> None:
         write_atomically(file, lambda stream: shutil.copyfileobj(content, stream))
 
 
-def _checked_encoder(source: "Path | str | ForeignEncoder", fingerprint: str) -> tuple[str, Callable[[Path], None]]:
-    """The suffix of the file that the map keeps for an encoder, and a function that writes this file."""
-    from mappable.features.foreign.encoder import ForeignEncoder  # here, because only this check needs the network
-    from mappable.features.opening import open_file
-
-    encoder = source if isinstance(source, ForeignEncoder) else open_file(source, "cpu")
-    if encoder.fingerprint != fingerprint:
-        problem = f"is encoder {encoder.fingerprint}, but encoder {fingerprint} made the map's descriptors"
-        raise BadInputError(f"{source}: {problem}")
-    if isinstance(encoder, ForeignEncoder):
-        suffix, content = encoder.copy()
-        return suffix, lambda file: write_atomically(file, lambda stream: stream.write(content))
-    return Path(str(source)).suffix, partial(_copy, Path(str(source)))
+def _encoder(saved: Landmarks, encoder: "ImageEncoder | None", folder: Path) -> File | None:
+    """The file of the encoder: a copy of `encoder`, or of the file that the map had; None if there is neither."""
+    if "encoder" not in saved.files and encoder is not None and (copied := encoder.copy()) is not None:
+        suffix, content = copied
+        return _written(
+            saved, "encoder", lambda file: write_atomically(file, lambda stream: stream.write(content)), folder, suffix
+        )
+    known = saved.encoder_file
+    if known is None:
+        return None
+    return _written(saved, "encoder", partial(_copy, known), folder, known.suffix)
 
 
-def _facts(saved: Map, files: dict[str, File]) -> dict[str, Any]:
+def _facts(saved: Landmarks, files: dict[str, File]) -> dict[str, Any]:
     """The content of `map.json`, without its own checksum."""
     return {
         "landmarks": len(saved),
@@ -234,7 +229,7 @@ def _facts(saved: Map, files: dict[str, File]) -> dict[str, Any]:
     }
 
 
-def _opened(folder: Path, text: bytes) -> Map:
+def _opened(folder: Path, text: bytes) -> Landmarks:
     with FORMAT.reading(folder / MAP):
         facts = _checked_facts(folder, text)
         files = _checked_files(folder, facts)
@@ -243,7 +238,7 @@ def _opened(folder: Path, text: bytes) -> Map:
         covariance = checked_covariance(None, places)
         if "covariance" in files:
             covariance = _covariance(files["covariance"].path, places)
-        return Map(
+        return Landmarks(
             places,
             _store(folder, facts, files, places, shape),
             facts["encoder"],
@@ -331,7 +326,7 @@ def _store(
     return Approximate.load(files["index"].path, exact, files["index"].check)
 
 
-def _milvus_of(one: Map) -> "Milvus | None":
+def _milvus_of(one: Landmarks) -> "Milvus | None":
     """The store of a map on Milvus; None for another map."""
     if isinstance(one.store, Exact):
         return None

@@ -1,69 +1,348 @@
-"""Choose landmarks among places, by position alone."""
+"""`Landmarks`: the data of a map: places, their descriptors, the encoder's fingerprint and the calibration."""
 
-import math
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
-from scipy.spatial import KDTree
+from numpy.typing import ArrayLike, NDArray
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import BadInputError
+from mappable.features.about import About
+from mappable.features.descriptors import check_descriptors
+from mappable.maps.checking import File
+from mappable.maps.choosing import frame_of
+from mappable.maps.exact import Exact
+from mappable.maps.store import Store
 from mappable.places.frames import Frame
-from mappable.places.sampling import farthest_points
-from mappable.places.table import NO_TIME, Places
+from mappable.places.joining import concatenate
+from mappable.places.table import Places
+
+if TYPE_CHECKING:
+    from mappable.features.image_encoder import ImageEncoder
+    from mappable.maps.calibration import Calibration
+
+Array = TypeVar("Array", bound=NDArray[Any])
+Storage = Literal["float32", "float16"]
+ROWS_PER_COPY = 64  # descriptors per batch of copying
 
 
-def greedy_landmarks(places: Places, count: int, seed: int = 0) -> Ints:
-    """Rows (count,) of landmarks as in the paper: each is the farthest from all before it.
+@dataclass(frozen=True)
+class Origin:
+    """The folder that a map was opened in, and the checksum of its `map.json` at that time."""
 
-    `seed` sets the random first landmark. A smaller `count` gives the beginning of the list of a larger one.
+    folder: Path
+    sha256: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Landmarks:
+    """Landmarks with descriptors, all in one frame and by one encoder. Methods that change a map return a new one.
+
+    `places`, `store` and `covariance` have one row per landmark, in the same order. `encoder` is the fingerprint of
+    the encoder. `about` describes the encoder; it is None if the descriptors were made elsewhere.
+
+    `covariance` (m, k, k) is in squares of the frame's unit. It is NaN for measured positions, and known for landmarks
+    that were placed by their descriptors. `files` are the files on disk that store parts of this map, by name of the
+    part. `origin` is None for a map that was not opened in a folder; changes keep it.
     """
-    frame_of(places)
-    if not 1 <= count <= len(places):
-        raise BadInputError(f"cannot choose {count:,} landmarks of {len(places):,} places: use 1 to {len(places):,}")
-    return farthest_points(places.positions, count, seed)
 
+    places: Places
+    store: Store
+    encoder: str
+    covariance: Floats
+    about: About | None = None
+    calibration: "Calibration | None" = None
+    storage: Storage = "float32"
+    files: Mapping[str, File] = field(default_factory=dict)
+    origin: Origin | None = None
 
-def sequential_landmarks(places: Places, spacing: float) -> Ints:
-    """Rows of landmarks along a sequence: its first place, then each place at least `spacing` from the last landmark.
+    @classmethod
+    def build(
+        cls,
+        places: Places,
+        descriptors: NDArray[np.floating[Any]],
+        encoder: str,
+        *,
+        about: About | None = None,
+        storage: Storage = "float32",
+        calibration: "Calibration | None" = None,
+        covariance: Floats | None = None,
+    ) -> "Landmarks":
+        """Build a map of all `places` from their `descriptors` (m, D) of length one.
 
-    A sequence is followed in time order, or in row order if some times are missing. The paper uses one sequence. With
-    several sequences, each one gets its own landmarks, so that every condition is on the map.
-    """
-    frame_of(places)
-    if not spacing > 0 or math.isinf(spacing):
-        raise BadInputError(f"the spacing of landmarks must be a positive number, got {spacing}")
-    chosen = []
-    for rows in visits_of(places):
-        last: list[float] | None = None
-        for row, position in zip(rows.tolist(), places.positions[rows].tolist(), strict=True):
-            if last is None or math.dist(position, last) >= spacing:
-                chosen.append(row)
-                last = position
-    return np.array(chosen, dtype=np.int64)
+        `encoder` is the fingerprint of the encoder that made them. The storage float16 takes half the space and rounds
+        descriptors. `covariance` (m, k, k) belongs to estimated positions and is NaN for measured ones. By default,
+        all positions are measured.
+        """
+        frame = frame_of(places)
+        if not encoder:
+            raise BadInputError(
+                "a map needs the fingerprint of the encoder that made its descriptors, or a name for the encoder"
+            )
+        check_descriptors(descriptors, places)
+        if len(places.frames) > 1:
+            places = places.replace(frames=frame)
+        store = Exact(_read_only(descriptors.astype(storage, copy=False)))
+        covariance = checked_covariance(covariance, places)
+        return cls(places, store, encoder, covariance, about, calibration, storage)
 
+    def __len__(self) -> int:
+        return len(self.places)
 
-def visits_of(places: Places) -> list[Ints]:
-    """Rows of each sequence in the order taken: by time, or by row if some times are missing."""
-    visits = []
-    for rows in places.sequences().values():
-        known = (places.time[rows] != NO_TIME).all()
-        visits.append(rows[np.argsort(places.time[rows], kind="stable")] if known else rows)
-    return visits
+    def __repr__(self) -> str:
+        where = f"frame {self.frame.name} ({self.unit}), {self.dimensions}-D"
+        calibrated = "calibrated" if self.calibration is not None else "not calibrated"
+        return f"<Landmarks: {len(self):,} landmarks, {where}, encoder {self.encoder}, {calibrated}>"
 
+    @property
+    def name(self) -> str:
+        """The name of its folder, or of the folder around it if it is just called map; the frame's without a folder."""
+        if self.origin is None:
+            return self.frame.name
+        folder = self.origin.folder.resolve()
+        return (folder.parent.name if folder.name == "map" else "") or folder.name
 
-def spacing_of(positions: Floats) -> float:
-    """Median distance from a landmark to the nearest one at another position; 0 if there is none."""
-    unique = np.unique(positions, axis=0)
-    return float(np.median(KDTree(unique).query(unique, 2)[0][:, 1])) if len(unique) > 1 else 0.0
+    @cached_property
+    def frame(self) -> Frame:
+        """The frame of all landmarks."""
+        return frame_of(self.places)
 
+    @property
+    def unit(self) -> str:
+        """The unit of coordinates and distances."""
+        return self.frame.unit
 
-def frame_of(places: Places) -> Frame:
-    """The frame of all places; raise if there are no places, or several frames."""
-    names = sorted(set(places.frame))
-    if not names:
-        raise BadInputError("there are no places: a map needs at least one landmark")
-    if len(names) > 1:
-        raise BadInputError(
-            f"the places are in frames {', '.join(names)}, but a map has one frame: build one map per frame"
+    @property
+    def dimensions(self) -> int:
+        """2, or 3 if positions have a height."""
+        return self.places.dimensions
+
+    @cached_property
+    def estimated(self) -> Bools:
+        """Whether each landmark (m,) was placed by its descriptor instead of measured."""
+        return ~np.isnan(self.covariance[:, 0, 0])
+
+    @cached_property
+    def encoder_file(self) -> Path | None:
+        """The file of the encoder in the map's folder, after a check; None if there is none."""
+        if "encoder" not in self.files:
+            return None
+        self.files["encoder"].check()
+        return self.files["encoder"].path
+
+    @property
+    def undistortion_file(self) -> Path | None:
+        """The table that undistorts raw images; None if there is none. The map's folder keeps a copy."""
+        decoding = self.places.decoding
+        return None if decoding is None or decoding.undistortion is None else Path(decoding.undistortion)
+
+    def nearest(
+        self,
+        descriptors: Floats32,
+        count: int = 1,
+        *,
+        encoder: str,
+        near: tuple[ArrayLike, float] | None = None,
+        box: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> tuple[Ints, Floats32]:
+        """The rows (n, count) of each descriptor's nearest landmarks, nearest first, and squared feature distances.
+
+        `encoder` is the fingerprint of the encoder that made the `descriptors` (n, D). `near` and `box` limit the
+        search as in `within`. If fewer than `count` landmarks remain, all of them are returned.
+        """
+        self.check_encoder(encoder)
+        among = self.within(near=near, box=box)
+        available = len(self) if among is None else int(np.count_nonzero(among))
+        return self.store.nearest(descriptors, min(count, available), among=among)
+
+    def within(
+        self, *, near: tuple[ArrayLike, float] | None = None, box: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> Bools | None:
+        """Which landmarks (m,) lie in a part of the map, edges included; None means the whole map.
+
+        `near` is a position (k,) and a radius. `box` is a low and a high corner. With both, a landmark must lie in
+        both. Raises if no landmark lies there.
+        """
+        if near is None and box is None:
+            return None
+        positions, among = self.places.positions, np.ones(len(self), dtype=bool)
+        if near is not None:
+            center, radius = self._point(near[0]), float(near[1])
+            if not radius >= 0:
+                raise BadInputError(f"the radius of a search must be 0 or more, got {radius}")
+            among &= np.square(positions - center).sum(axis=1) <= radius**2
+        if box is not None:
+            low, high = self._point(box[0]), self._point(box[1])
+            among &= ((low <= positions) & (positions <= high)).all(axis=1)
+        if not among.any():
+            asked = [f"{name} {value}" for name, value in (("near", near), ("box", box)) if value is not None]
+            raise BadInputError(f"no landmark lies in this part of the map: {', '.join(asked)}")
+        return among
+
+    def _point(self, position: ArrayLike) -> Floats:
+        point = np.asarray(position, dtype=np.float64)
+        if point.shape != (self.dimensions,) or np.isnan(point).any():
+            raise BadInputError(f"a position in this map needs {self.dimensions} numbers, got {position!r}")
+        return point
+
+    def check_encoder(self, encoder: str) -> None:
+        """Raise if descriptors come from another encoder, because distances to them mean nothing."""
+        if encoder != self.encoder:
+            raise BadInputError(f"encoder {encoder} made the descriptors, but the map needs encoder {self.encoder}")
+
+    def add(
+        self, places: Places, descriptors: NDArray[np.floating[Any]], encoder: str, covariance: Floats | None = None
+    ) -> "Landmarks":
+        """A map with more landmarks, after those of this map; arguments as in `build`."""
+        self.check_encoder(encoder)
+        return self.merge(Landmarks.build(places, descriptors, encoder, storage=self.storage, covariance=covariance))
+
+    def remove(self, place_ids: Collection[str]) -> "Landmarks":
+        """A map without the landmarks with the given ids."""
+        removed = set(place_ids)
+        unknown = removed - set(self.places.place_id)
+        if unknown:
+            raise BadInputError(f"the map has no landmark {min(unknown)!r}")
+        rows = np.flatnonzero([place_id not in removed for place_id in self.places.place_id])
+        if not len(rows):
+            raise BadInputError(f"cannot remove all {len(self):,} landmarks: a map needs at least one")
+        return self._of(self.places[rows], [(self.store, rows)], self.covariance[rows])
+
+    def merge(self, other: "Landmarks") -> "Landmarks":
+        """A map with the landmarks of both maps, those of this map first. It keeps this map's calibration and storage.
+
+        Both maps must have the same encoder and frame, and no landmark in common. Frames may differ in their origin
+        alone if both have a CRS; the result then has this map's frame.
+
+        If the other map's images lie in this map's root folder, they get paths below it. Otherwise the folder that
+        contains both roots becomes the root, because paths cannot lead out of a root.
+        """
+        self.check_encoder(other.encoder)
+        pairs = [
+            ("descriptor length", self.store.dimensions, other.store.dimensions),
+            ("dimensions", self.dimensions, other.dimensions),
+            ("frame", self.frame.name, other.frame.name),
+            ("unit", self.unit, other.unit),
+        ]
+        for name, own, given in pairs:
+            if own != given:
+                raise BadInputError(f"the map has {name} {own!r}, but the added landmarks have {name} {given!r}")
+        twice = set(self.places.place_id) & set(other.places.place_id)
+        if twice:
+            raise BadInputError(f"the map already has a landmark {min(twice)!r}")
+        parts = [(one.store, np.arange(len(one))) for one in (self, other)]
+        joined = self._of(
+            concatenate([self.places, _below(self.places.root, other.places)]),
+            parts,
+            np.concatenate([self.covariance, other.covariance]),
         )
-    return places.frames[names[0]]
+        return replace(joined, about=self.about or other.about)
+
+    def with_calibration(self, calibration: "Calibration | None") -> "Landmarks":
+        """The same landmarks with another calibration."""
+        return replace(self, calibration=calibration)
+
+    def with_index(self, seed: int = 0) -> "Landmarks":
+        """The same landmarks with an approximate index, for maps in which exact search takes too long.
+
+        A map that has an index is returned as it is. Adding or removing landmarks drops the index.
+        """
+        from mappable.maps.approximate import Approximate
+
+        return replace(self, store=Approximate.build(self.store, seed=seed)) if isinstance(self.store, Exact) else self
+
+    def upload(self, uri: str) -> "Landmarks":
+        """The same map with its descriptors on Milvus: `uri` is http://HOST:PORT of a server, or a file FILE.db.
+
+        The server then searches. An upload that was interrupted continues where it stopped. Save the map afterwards:
+        its folder keeps the landmarks, the encoder, the calibration and the address, but no descriptors. Adding or
+        removing landmarks gives a map with its descriptors in memory again.
+        """
+        from mappable.maps.milvus import Milvus
+
+        store = Milvus.load(uri, self.places.place_id, self.store)
+        files = {part: file for part, file in self.files.items() if part not in ("descriptors", "checksums", "index")}
+        return replace(self, store=store, files=files)
+
+    def _of(self, places: Places, parts: Sequence[tuple[Store, Ints]], covariance: Floats) -> "Landmarks":
+        """A map of other landmarks; `parts` are stores and the rows of their descriptors.
+
+        Of this map's files, the encoder and the lens table stay.
+        """
+        vectors = np.empty((len(places), self.store.dimensions), dtype=self.storage)
+        filled = 0
+        for store, rows in parts:
+            for start in range(0, len(rows), ROWS_PER_COPY):
+                block = rows[start : start + ROWS_PER_COPY]
+                vectors[filled : filled + len(block)] = store.take(block)
+                filled += len(block)
+        files = {part: file for part, file in self.files.items() if part in ("encoder", "undistortion")}
+        store = Exact(_read_only(vectors))
+        return replace(self, places=places, store=store, covariance=_read_only(covariance), files=files)
+
+    def save(self, folder: Path | str, encoder: "ImageEncoder | None" = None) -> "Landmarks":
+        """Write the map to a folder of its own, and return the saved map. A map already there is replaced.
+
+        The folder gets a copy of the `encoder`, so it is all that localization needs; of a torch.hub model, it gets the
+        name and the commit. If the process is killed, the older map stays intact. Files that already store parts of
+        this map are not written again.
+
+        A map that was opened in this folder is not saved if the map there changed in the meantime: saving would undo
+        that change. Open the map again, and repeat your change.
+        """
+        from mappable.maps.folder import save_map  # imported here, so that a map in memory needs no library for files
+
+        return save_map(self, Path(folder), encoder)
+
+    @classmethod
+    def open(cls, folder: Path | str) -> "Landmarks":
+        """Open the map in a folder.
+
+        Descriptors, encoder and index are read and checked when they are used for the first time; everything else is
+        checked here.
+        """
+        from mappable.maps.folder import read_map
+
+        return read_map(Path(folder))
+
+    @classmethod
+    def verify(cls, folder: Path | str) -> "Landmarks":
+        """Open the map in a folder after reading and checking all files; the error names all damaged files."""
+        from mappable.maps.folder import verify_map
+
+        return verify_map(Path(folder))
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _below(root: Path, places: Places) -> Places:
+    """The places with a root below `root` if all their files lie there; otherwise unchanged."""
+    lowest = Path(os.path.commonpath([file.parent for file in places.files]))
+    if places.root.is_relative_to(root) or not lowest.is_relative_to(root):
+        return places
+    return places.replace(path=[file.relative_to(lowest).as_posix() for file in places.files], root=lowest)
+
+
+def checked_covariance(covariance: Floats | None, places: Places) -> Floats:
+    shape = (len(places), places.dimensions, places.dimensions)
+    if covariance is None:
+        return _read_only(np.full(shape, np.nan))
+    if covariance.shape != shape:
+        raise BadInputError(f"covariances have shape {covariance.shape}, expected {shape}")
+    measured = np.asarray(np.isnan(covariance).all(axis=(1, 2)))
+    given = np.where(measured[:, None, None], np.eye(places.dimensions), covariance)
+    sound = np.asarray(np.isfinite(given).all(axis=(1, 2)))
+    sound[sound] = np.linalg.eigvalsh(given[sound]).min(axis=1) > 0
+    if not sound.all():
+        row = int(np.flatnonzero(~sound)[0])
+        raise BadInputError(f"the covariance of place {row} ({places.place_id[row]!r}) is not positive definite")
+    return _read_only(covariance.astype(np.float64))

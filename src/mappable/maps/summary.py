@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from mappable.maps.calibration import Calibration
-from mappable.maps.landmarks import spacing_of
-from mappable.maps.map import Map
+from mappable.maps.choosing import spacing_of
+from mappable.maps.landmarks import Landmarks
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class MapSummary:
     notes: tuple[str, ...]
 
 
-def summarize_map(landmarks: Map) -> MapSummary:
+def summarize_map(landmarks: Landmarks) -> MapSummary:
     """Summarize a map; this reads the map's table only."""
     positions, calibration = landmarks.places.positions, landmarks.calibration
     notes = [str(note) for note in landmarks.places.notes]

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from mappable.errors import MappableError
 from mappable.maps.errors import DamagedMapError
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.service.bodies import (
     IMAGES,
     MULTIPART,
@@ -135,7 +135,7 @@ def create_app(
     return Guard(app, settings=settings, memory=memory, metrics=metrics, hosts=hosts or Hosts())
 
 
-def picture_folders(landmarks: Map, images: Sequence[Path]) -> list[Path]:
+def picture_folders(landmarks: Landmarks, images: Sequence[Path]) -> list[Path]:
     """The folders that pictures may come from: that of the map, and those that the user names."""
     return [*([] if landmarks.origin is None else [landmarks.origin.folder]), *images]
 

@@ -14,13 +14,12 @@ import numpy as np
 from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
 from mappable.features.image_encoder import ImageEncoder
-from mappable.localization.location import Location
-from mappable.localization.opened import OpenMap
-from mappable.localization.queries import Readable, locate_readable
+from mappable.localization.location import Location, NotLocated
+from mappable.localization.map import Map
 from mappable.localization.ranging import check_metric, ranges_between
 from mappable.maps.exact import Exact
 from mappable.maps.folder import MAP
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.recovery.hints import Anchors
 from mappable.service.batching import Batcher, BatchSize, measure
 from mappable.service.bodies import SentDescriptors, SentImage, decode
@@ -39,10 +38,9 @@ class Engine:
     Without an encoder, it takes descriptors only.
     """
 
-    def __init__(self, opened: Map, encoder: ImageEncoder | None, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, opened: Landmarks, encoder: ImageEncoder | None, settings: Settings, metrics: Metrics) -> None:
         self.map, self.settings, self.metrics = _in_memory(opened), settings, metrics
-        self.opened = OpenMap(self.map, encoder=encoder)
-        self.locator = self.opened.locator
+        self.opened = Map(self.map, encoder)
         self.rows = {str(name): row for row, name in enumerate(self.map.places.place_id)}
         self.batch_size: BatchSize | None = None
         if encoder is not None:
@@ -155,28 +153,25 @@ class Engine:
         self, names: list[str], described: Sequence[Described], top_k: int, sequence: bool, coverage: float | None
     ) -> Positions:
         refused = {row: each for row, each in enumerate(described) if isinstance(each, RefusedError)}
-        rows = np.array([row for row in range(len(described)) if row not in refused], dtype=np.int64)
-        descriptors = np.array([each for each in described if not isinstance(each, RefusedError)], dtype=np.float32)
-        outcomes = locate_readable(
-            self.locator,
-            names,
-            Readable(rows, descriptors, refused),
-            encoder=self.map.encoder,
-            drives=[np.arange(len(rows))] if sequence else None,
-            coverage=coverage,
-            candidates=top_k,
-        )
+        descriptors = [each for each in described if not isinstance(each, RefusedError)]
+        located: Iterator[Location] = iter(())
+        if descriptors:
+            locate = self.opened.locate_drive if sequence else self.opened.locate_all
+            usable = [name for row, name in enumerate(names) if row not in refused]
+            located = iter(locate(np.array(descriptors), names=usable, coverage=coverage, candidates=top_k))
+        outcomes = [
+            NotLocated(name, str(refused[row])) if row in refused else next(located) for row, name in enumerate(names)
+        ]
         if len(refused) == len(names) == 1:
             raise refused[0]
         for refusal in refused.values():
             self.metrics.error(refusal.reason)
-        located = any(isinstance(outcome, Location) for outcome in outcomes)
-        return Positions(outcomes, None if located or not outcomes else "none of the images can be used")
+        return Positions(outcomes, None if descriptors or not outcomes else "none of the images can be used")
 
     async def _recover(
         self, names: list[str], descriptors: Floats32, anchors: Anchors | None, dimensions: int, ordered: bool
     ) -> Trajectory:
-        ranges = await asyncio.to_thread(ranges_between, self.locator.calibration, descriptors, ordered=ordered)
+        ranges = await asyncio.to_thread(ranges_between, self.opened.calibration, descriptors, ordered=ordered)
         # A process of its own: recoveries are slow, and hold Python's lock. It starts with the first one.
         solver = self._solver = self._solver or ProcessPoolExecutor(1, get_context("spawn"))
         loop = asyncio.get_running_loop()
@@ -196,7 +191,7 @@ class Engine:
             return None
 
 
-def _in_memory(opened: Map) -> Map:
+def _in_memory(opened: Landmarks) -> Landmarks:
     """The map with its descriptors in memory, because others may change or remove a memory-mapped file.
 
     The descriptors of a map with an index stay in their file, because there are very many.

@@ -14,7 +14,7 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from mappable.maps.growth import Growth
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.service.bodies import IMAGES
 from mappable.service.limits import RefusedError
 from mappable.service.responses import JSON
@@ -77,7 +77,7 @@ def add_page(app: APIRouter) -> None:
         return _found(files, name, f"the viewer has no file {name!r}").answer(request)
 
 
-def facts_of(landmarks: Map, *, encoder: bool) -> File:
+def facts_of(landmarks: Landmarks, *, encoder: bool) -> File:
     """What the viewer shows besides `/map`: the map's name, the curve of its calibration, whether it has an encoder."""
     known = landmarks.calibration
     facts = {

@@ -10,7 +10,7 @@ from fastapi import Response
 from pydantic import Field, TypeAdapter
 
 from mappable.localization.location import Outcome, documented
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 from mappable.maps.summary import MapSummary, summarize_map
 from mappable.recovery.report import Report
 from mappable.recovery.result import Recovered
@@ -158,7 +158,7 @@ def trajectory(names: list[str], recovered: Recovered, report: Report) -> Trajec
     return Trajectory(**vars(report), images=tuple(points))
 
 
-def whole_map(landmarks: Map, image_of: Callable[[str], str]) -> WholeMap:
+def whole_map(landmarks: Landmarks, image_of: Callable[[str], str]) -> WholeMap:
     """The response of `/map`; `image_of` returns the address of a landmark's picture."""
     places = landmarks.places
     degrees = landmarks.frame.degrees(places.positions)

@@ -6,7 +6,8 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from mappable.localization.localizer import Estimate, Odometry
+from mappable.localization.localizer import Estimate
+from mappable.odometry import Odometry
 from mappable.service.bodies import IMAGES, SentImage, kind_of, read_json, unit_vectors
 from mappable.service.engine import Described, Engine
 from mappable.service.limits import RefusedError

@@ -14,8 +14,9 @@ import numpy as np
 
 from mappable.arrays import Floats32
 from mappable.errors import BadInputError
-from mappable.localization.localizer import Estimate, Localizer, Odometry
-from mappable.localization.opened import OpenMap
+from mappable.localization.localizer import Estimate, Localizer
+from mappable.localization.map import Map
+from mappable.odometry import Odometry
 from mappable.service.limits import RefusedError, Settings
 
 RECENT = 50  # estimates that a session keeps for its streams
@@ -39,7 +40,7 @@ class Session:
 class Sessions:
     """All sessions on one map. A session that nobody updates expires; all of them end with the server."""
 
-    def __init__(self, opened: OpenMap, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, opened: Map, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._opened, self._settings, self._clock = opened, settings, clock
         self._sessions: dict[str, Session] = {}
         self._thread = ThreadPoolExecutor(1, "sessions")  # updates take turns

@@ -22,7 +22,7 @@ from mappable.evaluation.records import Arrays, from_json, to_json
 from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.setup import NO_ROWS
 from mappable.localization.fitting import calibrate
-from mappable.maps.map import Map
+from mappable.maps.landmarks import Landmarks
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +161,7 @@ def test_the_requested_rows_suffice(scoring: Scoring, scored: Localization) -> N
 def test_a_given_calibration_is_used(scoring: Scoring, scored: Localization) -> None:
     setup, described, landmarks = scoring.setup, scoring.descriptors, np.sort(scoring.landmarks())
     own = calibrate(
-        Map.build(setup.places[landmarks], described[landmarks], described.encoder),
+        Landmarks.build(setup.places[landmarks], described[landmarks], described.encoder),
         (setup.places[setup.calibration], described[setup.calibration]),
         coverage=0.5,
     )

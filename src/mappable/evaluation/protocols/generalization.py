@@ -14,7 +14,7 @@ from mappable.evaluation.rows import OFF_THE_SHELF, OURS, ROWS
 from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.tables import Cell, Column, Table, table
-from mappable.maps.landmarks import sequential_landmarks
+from mappable.maps.choosing import sequential_landmarks
 
 NAME = "generalization"
 SPACINGS = (1.0, 1.25)  # of landmarks along the reference run, in positive radii, as in the paper

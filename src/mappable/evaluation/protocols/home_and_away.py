@@ -19,7 +19,7 @@ from mappable.evaluation.scoring import NotApplicableError, Scoring, landmarks_o
 from mappable.evaluation.setup import Setup, blocks_of
 from mappable.evaluation.tables import Cell, Column, Table, table
 from mappable.features.image_encoder import ImageEncoder
-from mappable.maps.landmarks import sequential_landmarks
+from mappable.maps.choosing import sequential_landmarks
 
 NAME = "home-and-away"
 HOME, MEAN = "Home", "Away, mean"

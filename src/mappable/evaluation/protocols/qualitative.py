@@ -12,7 +12,7 @@ from mappable.evaluation.scoring import Scoring
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.style import COARSE, WIDTH, new_figure, show, show_error
 from mappable.evaluation.tables import Column, table
-from mappable.maps.landmarks import greedy_landmarks
+from mappable.maps.choosing import greedy_landmarks
 from mappable.plotting import plain
 from mappable.randomness import Purpose, generator
 

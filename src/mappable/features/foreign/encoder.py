@@ -47,7 +47,7 @@ class ForeignEncoder(ImageEncoder):
         inputs: torch.device,
         precisions: tuple[str, ...] = ("float32",),
     ) -> None:
-        self.name, self.description, self.copy, self.weight_bytes = name, description, copy, weight_bytes
+        self.name, self.description, self._copy, self.weight_bytes = name, description, copy, weight_bytes
         self.about = description.about(title, code)
         self.fingerprint = description.fingerprint(entry, code, weights)
         self.device, self.inputs, self._network, self.precisions = device, inputs, network, precisions
@@ -58,6 +58,10 @@ class ForeignEncoder(ImageEncoder):
         )
         self._one_at_a_time = False
         self.dimensions = self._probe()
+
+    def copy(self) -> tuple[str, bytes]:
+        """The suffix and the content of the file that a map keeps."""
+        return self._copy()
 
     def describe(self, images: Tensor) -> Tensor:
         """Descriptors (n, D) of length one, for uint8 images (n, height, width, 3)."""

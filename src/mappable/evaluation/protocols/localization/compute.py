@@ -12,9 +12,9 @@ from mappable.evaluation.protocols.localization.rules import RULES, sureness
 from mappable.evaluation.scoring import AT_ONCE, Scoring, landmarks_of
 from mappable.evaluation.setup import Setup
 from mappable.localization.fitting import calibrate_or_say
-from mappable.localization.locate import Locator, locate_sequence
 from mappable.localization.location import Location
-from mappable.maps.map import Map
+from mappable.localization.map import Map
+from mappable.maps.landmarks import Landmarks
 
 CALIBRATION = 2500  # most images to calibrate with
 OTHERS = 1500  # most images that are not on the map
@@ -76,20 +76,20 @@ def rows_to_calibrate(setup: Setup) -> Ints:
     return np.concatenate([landmarks_of(setup), _some(setup.calibration, CALIBRATION), _some(setup.elsewhere, OTHERS)])
 
 
-def calibrated_map(scoring: Scoring) -> tuple[Map, str]:
+def calibrated_map(scoring: Scoring) -> tuple[Landmarks, str]:
     """The map of the usual landmarks, with the given calibration or one from images of the set.
 
     If calibration fails, the map has none and the second value says why. The map is built once per scoring.
     """
     if "map" not in scoring.shared:
         scoring.shared["map"] = _calibrated_map(scoring)
-    found: tuple[Map, str] = scoring.shared["map"]
+    found: tuple[Landmarks, str] = scoring.shared["map"]
     return found
 
 
-def _calibrated_map(scoring: Scoring) -> tuple[Map, str]:
+def _calibrated_map(scoring: Scoring) -> tuple[Landmarks, str]:
     setup, described, landmarks = scoring.setup, scoring.descriptors, np.sort(scoring.landmarks())
-    bare = Map.build(setup.places[landmarks], described[landmarks], described.encoder)
+    bare = Landmarks.build(setup.places[landmarks], described[landmarks], described.encoder)
     if scoring.calibration is not None:
         return bare.with_calibration(scoring.calibration), ""
     images, elsewhere = _some(setup.calibration, CALIBRATION), _some(setup.elsewhere, OTHERS)
@@ -113,12 +113,12 @@ def score(scoring: Scoring) -> Localization:
     """Locate all queries, one by one and as drives, and record what the map states about each."""
     built, why_not = calibrated_map(scoring)
     calibration, setup, described = built.calibration, scoring.setup, scoring.descriptors
-    at, queries, locator = setup.places.positions, setup.queries, Locator(built)
+    at, queries, opened = setup.places.positions, setup.queries, Map(built)
     landmarks = np.sort(scoring.landmarks())  # in the order taken, as the map's
 
     def locate(rows: Ints) -> list[Location]:
         parts = [rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE)]
-        return [one for part in parts for one in locator.locate(described[part], encoder=described.encoder)]
+        return [one for part in parts for one in opened.locate_all(described[part])]
 
     def off(rows: Ints, found: Sequence[Location]) -> Floats:
         errors: Floats = np.linalg.norm(at[rows] - np.array([one.coordinates for one in found]), axis=1)
@@ -130,7 +130,7 @@ def score(scoring: Scoring) -> Localization:
     stated = landmarks[[number[one.landmark] for one in found]]
     refined, drives = np.full(len(found), np.nan), Drives.unknown(len(found), len(absent))
     if calibration is not None:
-        refined, drives = off(queries, found), _drives(locator, scoring, queries, absent)
+        refined, drives = off(queries, found), _drives(opened, scoring, queries, absent)
     elsewhere = locate(absent)
     return Localization(
         queries=queries,
@@ -183,21 +183,21 @@ class Drives:
         return cls(errors, distance, low, high, np.zeros(queries + absent, dtype=bool), {})
 
 
-def _drives(locator: Locator, scoring: Scoring, queries: Ints, absent: Ints) -> Drives:
+def _drives(opened: Map, scoring: Scoring, queries: Ints, absent: Ints) -> Drives:
     """Locate the queries, and the images that are not on the map, by sequence."""
     places, described = scoring.setup.places, scoring.descriptors
     found = Drives.unknown(len(queries), len(absent))
     rules = {name: np.empty(len(queries) + len(absent)) for name in RULES}
-    number = {name: row for row, name in enumerate(locator.map.places.place_id)}
+    number = {name: row for row, name in enumerate(opened.landmarks.places.place_id)}
     for first, rows in ((0, queries), (len(queries), absent)):
         for own in places[rows].sequences().values():
-            drive = locate_sequence(locator, described[rows[own]], encoder=described.encoder)
+            drive = opened.locate_drive(described[rows[own]])
             found.confident[first + own] = [one.confident for one in drive]
-            for name, values in sureness(locator, described[rows[own]]).items():
+            for name, values in sureness(opened, described[rows[own]]).items():
                 rules[name][first + own] = values
             if not first:
                 at = places.positions[rows[own]]
-                landmarks = locator.positions[[number[one.landmark] for one in drive]]
+                landmarks = opened.landmarks.places.positions[[number[one.landmark] for one in drive]]
                 found.errors[own] = np.linalg.norm(at - np.array([one.coordinates for one in drive]), axis=1)
                 found.distance[own] = np.linalg.norm(at - landmarks, axis=1)
                 found.low[own], found.high[own] = _numbers(drive, "low"), _numbers(drive, "high")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mappable.arrays import Floats, Floats32, Ints
-from mappable.localization.locate import Locator
+from mappable.localization.map import Map
 
 TOP = 10  # nearest landmarks whose spread on the ground is one of the rules
 SEARCHED = 200  # nearest landmarks among which the second place is looked for
@@ -12,15 +12,15 @@ FEATURE, RATIO, SPREAD = "feature distance", "ratio of first to second", f"sprea
 RULES = (SINGLE, SEQUENCE, FEATURE, RATIO, SPREAD)
 
 
-def sureness(locator: Locator, descriptors: Floats32) -> dict[str, Floats]:
+def sureness(opened: Map, descriptors: Floats32) -> dict[str, Floats]:
     """The score of each rule for each image (n,) of one drive, from descriptors (n, D) in order; higher is surer."""
-    at, model = locator.positions, locator.model
-    rows, squared = locator.map.store.nearest(descriptors, min(len(at), SEARCHED))
+    at, model = opened.landmarks.places.positions, opened.model
+    rows, squared = opened.landmarks.store.nearest(descriptors, min(len(at), SEARCHED))
     return {
-        SINGLE: locator.answers(model.single(descriptors), "single").mass,
-        SEQUENCE: locator.answers(model.drive(descriptors), "drive").mass,
+        SINGLE: opened.answers(model.single(descriptors), "single").mass,
+        SEQUENCE: opened.answers(model.drive(descriptors), "drive").mass,
         FEATURE: -np.sqrt(squared[:, 0]),
-        RATIO: -first_to_second(rows, squared, at, locator.calibration.radius),
+        RATIO: -first_to_second(rows, squared, at, opened.calibration.radius),
         SPREAD: -spread_of_top(rows, squared, at),
     }
 

@@ -12,10 +12,9 @@ import mappable
 from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.about import About
-from mappable.localization import opened as opening
-from mappable.localization.locate import locate_sequence
+from mappable.localization import map as opening
 from mappable.localization.location import Location, NotLocated
-from mappable.localization.opened import OpenMap
+from mappable.localization.map import Map
 from mappable.places.images import load_image, resize_image
 from mappable.places.pixels import images_of
 
@@ -35,10 +34,10 @@ class ByColor:
 
 
 @pytest.fixture
-def town_map(town: Any) -> OpenMap:
+def town_map(town: Any) -> Map:
     """The town, with an encoder for images whose red is a row of its drive."""
     about = About(size=(32, 24), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), backbone="small", weights="")
-    return OpenMap(town.map, encoder=ByColor(town.drive[1], about, town.encoder))  # type: ignore[arg-type]
+    return Map(town.landmarks, encoder=ByColor(town.drive[1], about, town.encoder))  # type: ignore[arg-type]
 
 
 def same(one: Any, other: Location) -> bool:
@@ -60,16 +59,16 @@ def drive(tmp_path: Path) -> Path:
     return tmp_path / "drive"
 
 
-def test_a_file_gives_one_location(town_map: OpenMap, town: Any, drive: Path) -> None:
-    (expected,) = town_map.locator.locate(town.drive[1][[5]], encoder=town.encoder)
+def test_a_file_gives_one_location(town_map: Map, town: Any, drive: Path) -> None:
+    expected = town_map.locate(town.drive[1][5])
     for path in (drive / "05.png", str(drive / "05.png")):
         assert town_map.locate(path) == replace(expected, image=str(path))
     assert town_map.locate(drive / "05.png", coverage=0.5).coverage == 0.5
 
 
-def test_a_folder_gives_an_entry_per_image_also_for_one_that_cannot_be_read(town_map: OpenMap, drive: Path) -> None:
+def test_a_folder_gives_an_entry_per_image_also_for_one_that_cannot_be_read(town_map: Map, drive: Path) -> None:
     (drive / "05.png").write_text("no image")
-    found = town_map.locate(drive)
+    found = town_map.locate_all(drive)
     assert [Path(one.image).name for one in found] == [f"{row:02d}.png" for row in range(12)]
     assert [isinstance(one, Location) for one in found] == [row != 5 for row in range(12)]
     assert isinstance(found[5], NotLocated)
@@ -79,24 +78,23 @@ def test_a_folder_gives_an_entry_per_image_also_for_one_that_cannot_be_read(town
         town_map.locate(drive / "05.png")
 
 
-def test_a_list_gives_an_entry_per_path_in_its_order(town_map: OpenMap, drive: Path) -> None:
+def test_a_list_gives_an_entry_per_path_in_its_order(town_map: Map, drive: Path) -> None:
     paths = [drive / "07.png", drive / "02.png", drive / "gone.png", drive / "07.png"]
-    found = town_map.locate(paths)
+    found = town_map.locate_all(paths)
     assert [Path(one.image).name for one in found] == ["07.png", "02.png", "gone.png", "07.png"]
     assert "no such file" in str(found[2].error)
     assert found[0] == found[3]
     assert same(found[0], town_map.locate(paths[0]))
-    assert isinstance(town_map.locate([paths[0]]), list)
+    assert town_map.locate_all(paths[:1]) == [town_map.locate(paths[0])]
 
 
-def test_arrays_of_any_size_are_resized_as_files_are(town_map: OpenMap, drive: Path, tmp_path: Path) -> None:
+def test_arrays_of_any_size_are_resized_as_files_are(town_map: Map, drive: Path, tmp_path: Path) -> None:
     expected = town_map.locate(drive / "03.png")
     assert town_map.locate(picture(3, 64, 48)) == replace(expected, image="0")
-    several = town_map.locate(np.stack([picture(9), picture(3)]))
+    several = town_map.locate_all(np.stack([picture(9), picture(3)]))
     assert [one.image for one in several] == ["0", "1"]
     assert same(several[1], expected)
     assert not same(several[0], expected)
-    assert [type(town_map.locate(picture(3)[None])), len(several)] == [list, 2]
     noise = np.random.default_rng(0).integers(0, 256, (61, 83, 3), dtype=np.uint8)
     Image.fromarray(noise).save(tmp_path / "noise.png")
     for fit in ("crop", "pad", "stretch"):
@@ -104,12 +102,12 @@ def test_arrays_of_any_size_are_resized_as_files_are(town_map: OpenMap, drive: P
         np.testing.assert_array_equal(resize_image(noise, (32, 24), fit), loaded)
 
 
-def test_a_sequence_is_located_as_a_whole(town_map: OpenMap, town: Any, drive: Path) -> None:
-    expected = [one.coordinates for one in locate_sequence(town_map.locator, town.drive[1][:12], encoder=town.encoder)]
+def test_a_sequence_is_located_as_a_whole(town_map: Map, town: Any, drive: Path) -> None:
+    expected = [one.coordinates for one in town_map.locate_drive(town.drive[1][:12])]
     arrays = np.stack([picture(row) for row in range(12)])
     for images in (drive, sorted(drive.iterdir()), arrays):
-        assert [one.coordinates for one in town_map.locate(images, sequence=True) if not one.error] == expected
-    assert len(town_map.locate(drive / "00.png", sequence=True)) == 1
+        assert [one.coordinates for one in town_map.locate_drive(images) if isinstance(one, Location)] == expected
+    assert len(town_map.locate_drive(drive / "00.png")) == 1
 
 
 @pytest.mark.parametrize(
@@ -123,20 +121,21 @@ def test_a_sequence_is_located_as_a_whole(town_map: OpenMap, town: Any, drive: P
         (np.zeros((0, 4, 4, 3), dtype=np.uint8), "0 x 4 x 4 x 3"),
     ],
 )
-def test_what_is_no_image_is_refused(town_map: OpenMap, images: Any, part: str) -> None:
+def test_what_is_no_image_is_refused(town_map: Map, images: Any, part: str) -> None:
     with pytest.raises(BadInputError, match=part):
-        town_map.locate(images)
+        town_map.locate_all(images)
 
 
-def test_a_folder_without_images_and_one_without_a_map_are_refused(town_map: OpenMap, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=str(tmp_path)):
-        town_map.locate(tmp_path)
+def test_a_folder_without_images_and_one_without_a_map_are_refused(town_map: Map, tmp_path: Path) -> None:
+    for locate in (town_map.locate, town_map.locate_all):
+        with pytest.raises(BadInputError, match=str(tmp_path)):
+            locate(tmp_path)
     with pytest.raises(BadInputError, match="nowhere"):
         mappable.open_map(tmp_path / "nowhere")
 
 
 def test_the_encoder_opens_once_and_not_before_it_is_needed(
-    town_map: OpenMap, town: Any, monkeypatch: pytest.MonkeyPatch
+    town_map: Map, town: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[Any, ...]] = []
 
@@ -145,14 +144,14 @@ def test_the_encoder_opens_once_and_not_before_it_is_needed(
         return town_map.encoder
 
     monkeypatch.setattr(opening, "encoder_of", encoder_of)
-    one = OpenMap(town.map, encoder="run", device="cpu")
-    assert (len(one.map), asked) == (len(town.map), [])
+    one = Map(town.landmarks, encoder="run", device="cpu")
+    assert (len(one), asked) == (len(town.landmarks), [])
     for _ in range(2):
         one.locate(picture(3))
     assert asked == [("run", "cpu", None)]
 
 
-def test_an_encoder_that_is_not_the_maps_is_refused(town_map: OpenMap, town: Any) -> None:
+def test_an_encoder_that_is_not_the_maps_is_refused(town_map: Map, town: Any) -> None:
     other = ByColor(town.drive[1], town_map.encoder.about, "other")
     with pytest.raises(BadInputError, match="other"):
-        OpenMap(town.map, encoder=other).locate(picture(3))  # type: ignore[arg-type]
+        Map(town.landmarks, encoder=other).locate(picture(3))  # type: ignore[arg-type]
