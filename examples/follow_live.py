@@ -10,13 +10,14 @@ import numpy as np
 from drawn import draw_map, draw_walks
 
 import mappable
+from mappable.localization import Odometry
 
 
 def main(opened: mappable.Map, images: list[Path] | np.ndarray, motions: np.ndarray) -> None:
     localizer = mappable.Localizer(opened)
     state = ""
     for number, (image, motion) in enumerate(zip(images, motions, strict=True)):
-        estimate = localizer.update(image, time=float(number), odometry=mappable.Odometry(*motion) if number else None)
+        estimate = localizer.update(image, time=float(number), odometry=Odometry(*motion) if number else None)
         if estimate.state != state:
             state = estimate.state
             print(f"image {number}: {state}" + (f" ({estimate.reason})" if estimate.reason else ""))

@@ -12,7 +12,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PRINTED = {  # a pattern that the output must contain, and a limit of its last number
     "own_photos": (r"nearest photo monday.*\ndistance to it ([\d.]+) m", 4.0),
-    "drive": (r"as a sequence: .*median error ([\d.]+) m", 1.0),
+    "drive": (r"as a drive: .*median error ([\d.]+) m", 1.0),
     "foreign_encoder": (r"median error ([\d.]+) m", 1.0),
     "follow_live": (r"image \d+: tracking\nimage \d+: x [\d.]+, y [\d.]+ m, standard deviation ([\d.]+)", 3.0),
     "radio_ranges": (r"median error ([\d.]+) m", 0.2),

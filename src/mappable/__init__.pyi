@@ -17,7 +17,6 @@ from mappable.localization.localizer import Localizer as Localizer
 from mappable.localization.map import Map as Map
 from mappable.localization.map import open_map as open_map
 from mappable.maps.encoders import open_encoder as open_encoder
-from mappable.odometry import Odometry as Odometry
 from mappable.places.files import load_places as load_places
 from mappable.places.table import Places as Places
 from mappable.readers.conversion import convert as convert

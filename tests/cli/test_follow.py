@@ -163,9 +163,9 @@ def test_a_video_is_followed(mappable: Run, wall_map: Path, drive: Path, tmp_pat
     ("text", "words"),
     [
         ("time,x,y\n1,2,3\n", "time and x, y, yaw"),
-        ("time,x,y,yaw\n", "no rows"),
+        ("time,x,y,yaw\n", "0 poses"),
         ("time,x,y,yaw\n1,0,0,0\n1,0,0,0\n", "row 3: column 'time' is '1'"),
-        ("time,x,y,yaw\n1,0,nan,0\n", "row 2: column 'y' is 'nan'"),
+        ("time,x,y,yaw\n1,0,nan,0\n2,0,0,0\n", "row 2: column 'y' is 'nan'"),
     ],
 )
 def test_bad_odometry_is_one_sentence(

@@ -105,7 +105,7 @@ def test_python_gives_what_the_command_gives(
         assert [asdict(names["found"])] == pythonic(mappable("locate", "map", photo, "--json").stdout)
     drive = pythonic(mappable("locate", "map", "drive", "--json", "--sequence").stdout)
     assert asdict(names["one"]) == drive[-1]
-    assert isinstance(names["opened"].locate_all(str(wall)), list)  # a converted folder
+    assert isinstance(names["town"].locate_all(str(wall)), list)  # a converted folder
 
 
 def pythonic(text: str) -> list[dict[str, Any]]:
@@ -223,7 +223,7 @@ def test_the_folder_of_start_is_accepted_for_its_map(mappable: Run, wall: Path, 
     image = wall / "fog/00020.png"
     located = mappable("locate", tmp_path / "started", image, "--json")
     assert json.loads(located.stdout) == json.loads(mappable("locate", wall_map, image, "--json").stdout)
-    assert len(open_map(tmp_path / "started").map) == 60
+    assert len(open_map(tmp_path / "started")) == 60
 
 
 def test_what_cannot_be_located_is_refused_in_a_sentence(

@@ -32,7 +32,7 @@ def gathered(town: Any, every: int = 5, **columns: Any) -> Described:
 def test_training_places_are_landmarks_and_others_calibrate(dimensions: int, town: Any, hills: Any) -> None:
     world = town if dimensions == 2 else hills
     built = build_map_of(gathered(world), world.encoder, every=True)
-    assert built.landmarks.places.place_id.tolist() == world.map.places.place_id.tolist()
+    assert built.landmarks.places.place_id.tolist() == world.landmarks.places.place_id.tolist()
     assert built.calibration is not None
     assert (built.calibration.calibrated_on, built.calibration.images, built.calibration.elsewhere) == (
         "a drive",

@@ -12,9 +12,9 @@ import mappable
 from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.about import About
-from mappable.localization import map as opening
 from mappable.localization.location import Location, NotLocated
 from mappable.localization.map import Map
+from mappable.maps import encoders
 from mappable.places.images import load_image, resize_image
 from mappable.places.pixels import images_of
 
@@ -143,7 +143,7 @@ def test_the_encoder_opens_once_and_not_before_it_is_needed(
         asked.append(arguments[1:])
         return town_map.encoder
 
-    monkeypatch.setattr(opening, "encoder_of", encoder_of)
+    monkeypatch.setattr(encoders, "encoder_of", encoder_of)
     one = Map(town.landmarks, encoder="run", device="cpu")
     assert (len(one), asked) == (len(town.landmarks), [])
     for _ in range(2):

@@ -34,7 +34,7 @@ def test_a_maps_folder_opens_its_encoder_and_no_other_is_taken_for_it(small_back
     made(small_backbone, 1, other)
     places = Places(path=["a.png", "b.png"], x=[0.0, 1.0], y=[0.0, 0.0], frames=Frame("town"))
     built = Landmarks.build(places, np.eye(2, encoder.dimensions), encoder.fingerprint, about=encoder.about)
-    bare, kept = built.save(tmp_path / "bare"), built.save(tmp_path / "kept", own)
+    bare, kept = built.save(tmp_path / "bare"), built.save(tmp_path / "kept", encoder)
     assert open_encoder(tmp_path / "kept", "cpu").fingerprint == encoder.fingerprint
     for opened, source in ((kept, None), (bare, own), (bare, own.parent), (bare, tmp_path / "kept")):
         assert encoder_of(opened, source, "cpu").fingerprint == encoder.fingerprint
@@ -51,6 +51,9 @@ class BrightnessEncoder:
         width, height = (int(side) for side in file.read_text().split())
         self.about = About(weights="none", size=(width, height), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), unit="m")
         self.dimensions, self.fingerprint, self.device = width, "brightness", torch.device("cpu")
+
+    def copy(self) -> tuple[str, bytes]:
+        return ".brightness", b"64 48"
 
     def actual_precision(self, precision: Precision) -> str:
         return "float64"
@@ -73,7 +76,7 @@ def test_another_kind_of_encoder_is_one_class_and_one_line(
     file = tmp_path / "my.brightness"
     file.write_text("64 48")
     places, pixels = toy
-    built = build_map(places, pixels, encoder=open_encoder(file), landmarks=20).save(tmp_path / "map")
+    built = build_map(places, pixels, encoder=open_encoder(file), landmarks=20).save(tmp_path / "map").landmarks
     kept = encoder_of(built)
     assert (kept.fingerprint, built.encoder) == ("brightness", "brightness")
     queries = np.flatnonzero(places.split == "test")

@@ -57,7 +57,7 @@ def test_a_session_says_what_a_localizer_says(client: Any, images: Images, local
         assert answer.status == 200, answer.body
         same(answer.json, localizer.update(files[n], float(n), Odometry(2.0, 0.0, 0.0) if n else None))
     assert answer.json["trusted"]
-    descriptor = localizer._opened.describe(files[12])
+    descriptor = localizer.map.describe(files[12])
     sent = json.dumps({"descriptor": descriptor.tolist()})
     same(update(client, session["id"], sent, 12.0, "application/json").json, localizer.update(descriptor, 12.0))
     assert client.ask("DELETE", f"/sessions/{session['id']}").json == {"deleted": session["id"]}

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from mappable.cli.app import app
 from mappable.errors import BadInputError
 from mappable.maps import Landmarks
+from mappable.maps.encoders import encoder_of
 from mappable.places import Places
 from mappable.service.guard import Hosts
 
@@ -114,7 +115,7 @@ def foreign(map_folder: Path, tmp_path: Path) -> Path:
     names = ["inside.png", "link.png"]
     places = opened.places[:2].replace(path=names, place_id=names, root=folder / "images")
     built = Landmarks.build(places, opened.store.take(np.arange(2)), opened.encoder, about=opened.about)
-    built.save(folder, opened.encoder_file)
+    built.save(folder, encoder_of(opened, device="cpu"))
     (folder / "images").mkdir()
     shutil.copy(opened.places.files[0], folder / "images/inside.png")
     (folder / "images/link.png").symlink_to(opened.places.files[1])
@@ -133,9 +134,8 @@ def test_pictures_outside_the_folder_of_the_map_are_not_shown(start: Start, fore
 def test_a_picture_whose_name_is_too_long_for_the_disk_is_missing(start: Start, foreign: Path) -> None:
     opened = Landmarks.open(foreign)
     places = opened.places.replace(path=["inside.png", f"{'x' * 5000}.png"])
-    Landmarks.build(places, opened.store.take(np.arange(2)), opened.encoder, about=opened.about).save(
-        foreign, opened.encoder_file
-    )
+    built = Landmarks.build(places, opened.store.take(np.arange(2)), opened.encoder, about=opened.about)
+    built.save(foreign, encoder_of(opened, device="cpu"))
     assert start(foreign, images=[]).get("/landmarks/link.png/image").status == 410
 
 
