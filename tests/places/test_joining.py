@@ -74,7 +74,7 @@ def test_an_id_in_both_tables_is_refused() -> None:
 
 
 def test_a_file_in_both_tables_is_refused() -> None:
-    with pytest.raises(BadRowError, match=r"duplicate path 'one/a.jpg'"):
+    with pytest.raises(BadRowError, match=r"path is 'one/a.jpg'"):
         concatenate([table("/d/one", "a.jpg"), table("/d", "one/a.jpg")])
 
 

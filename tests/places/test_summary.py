@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mappable.places.checks import check
 from mappable.places.frames import Frame
 from mappable.places.notes import Note
 from mappable.places.picture import draw_map
@@ -44,22 +43,6 @@ def test_z_counts_in_lengths_only_with_three_dimensions() -> None:
     ramp = drive(z=np.arange(40) * 1.5, x=np.arange(40) * 2.0)
     assert summarize(ramp).sequences[0].length == 78.0
     assert summarize(ramp.replace(dimensions=3)).sequences[0].length == 39 * 2.5
-
-
-def test_a_jump_that_no_car_can_make_is_reported_by_place() -> None:
-    x = np.arange(40) * 2.0
-    x[20:] += 500
-    note = check(drive(x=x))[0]
-    assert note.warning
-    assert note.items == ("20.jpg: 502.0 m in 1.00 s",)
-
-
-def test_a_place_far_from_all_others_is_reported() -> None:
-    x = np.arange(40) * 2.0
-    x[39] = 5000
-    lonely = check(drive(x=x, time=np.arange(40) * 10**12))
-    assert lonely[0].items == ("39.jpg: 4,924.0 m",)
-    assert "--overwrite --drop-outliers" in lonely[0].text
 
 
 def test_the_tables_own_notes_come_first() -> None:

@@ -81,12 +81,12 @@ def test_a_model_of_pycolmap_is_read_to_the_last_digit(tmp_path: Path, kind: str
 
 def test_lenses_image_points_as_pycolmap_does() -> None:
     made = json.loads((WRITTEN / "lenses.json").read_text())
-    x, y = np.array(made["points"]).T
+    points = np.array(made["points"]).T
     for model, camera in made["cameras"].items():
         lens = lens_of("camera 1", model, made["size"], camera["parameters"])
         assert lens is not None
         assert lens.distorts == ("PINHOLE" not in model)
-        bent = np.column_stack(lens.bend(x, y)) * lens.focal + lens.center
+        bent = lens.bend(points).T * lens.focal + lens.center
         np.testing.assert_allclose(bent + 0.5, camera["pixels"], rtol=0, atol=1e-9)  # COLMAP counts from a corner
 
 

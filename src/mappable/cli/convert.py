@@ -13,8 +13,8 @@ from typer.core import TyperGroup
 
 from mappable.cli.common import AsJson, print_json
 from mappable.cli.output import print_summary, print_table
+from mappable.places.edits import Rotate
 from mappable.places.images import Fit, parse_size
-from mappable.places.mending import Rotate
 from mappable.places.packing import OnBadImage
 from mappable.places.table import Places
 from mappable.readers.registry import Reader, find_reader, reader_names

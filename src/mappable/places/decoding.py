@@ -18,7 +18,6 @@ from mappable.arrays import Floats, Pixels
 from mappable.errors import BadInputError, shown
 
 Bayer = Literal["GBRG", "RGGB", "BGGR", "GRBG"]
-CHANNEL = {"R": 0, "G": 1, "B": 2}
 
 
 @dataclass(frozen=True)
@@ -62,26 +61,19 @@ def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
         raise ValueError(f"a Bayer mosaic of {width}x{height} pixels does not contain all colors")
     padded = np.pad(raw, 1, mode="reflect").astype(np.uint16)
     color = np.empty((height, width, 3), dtype=np.uint8)
-    for row in (0, 1):
-        for column in (0, 1):
-
-            def shifted(down: int, right: int, row: int = row, column: int = column) -> NDArray[np.uint16]:
-                top, left = 1 + row + down, 1 + column + right
-                return padded[top : top + height - row : 2, left : left + width - column : 2]
-
-            own, beside, below = (
-                CHANNEL[bayer[2 * r + c]] for r, c in ((row, column), (row, 1 - column), (1 - row, column))
-            )
-            out = color[row::2, column::2]
-            out[..., own] = shifted(0, 0)
-            sides, ends = shifted(0, -1) + shifted(0, 1), shifted(-1, 0) + shifted(1, 0)
-            if own == CHANNEL["G"]:
-                out[..., beside] = (sides + 1) // 2
-                out[..., below] = (ends + 1) // 2
-            else:
-                corners = shifted(-1, -1) + shifted(-1, 1) + shifted(1, -1) + shifted(1, 1)
-                out[..., CHANNEL["G"]] = (sides + ends + 2) // 4
-                out[..., CHANNEL["R"] + CHANNEL["B"] - own] = (corners + 2) // 4
+    for number, name in enumerate("RGB"):
+        samples = np.zeros_like(padded)  # 0 where the sensor sees another color
+        for place in range(4):
+            if bayer[place] == name:
+                cells = slice(1 - place // 2, None, 2), slice(1 - place % 2, None, 2)  # the padding moves the mosaic
+                samples[cells] = padded[cells]
+        across = samples[:, :-2] + samples[:, 2:]
+        if name == "G":  # weights 4 in the middle, 1 at the sides
+            mixed = 4 * samples[1:-1, 1:-1] + across[1:-1] + samples[:-2, 1:-1] + samples[2:, 1:-1]
+        else:  # weights 4 in the middle, 2 at the sides, 1 in the corners
+            across += 2 * samples[:, 1:-1]
+            mixed = across[:-2] + 2 * across[1:-1] + across[2:]
+        color[..., number] = (mixed + 2) // 4
     return color
 
 

@@ -16,6 +16,7 @@ from mappable.places.decoding import RawDecoding
 
 Fit = Literal["crop", "pad", "stretch"]
 Size = tuple[int, int]  # width, height
+Box = tuple[float, float, float, float]  # left, top, right, bottom, in pixels
 MAX_PIXELS = 178_956_970  # Pillow rejects larger images as decompression bombs (twice a quarter GiB of RGB)
 MAX_PIXELS_AT_FULL_SIZE = 100_000_000  # limit of formats that cannot be decoded at a fraction; 1.2 GB and 1 s at most
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".ppm", ".pgm", ".tif", ".tiff"})
@@ -30,7 +31,7 @@ UPRIGHT = {  # the operation that makes an image upright, by EXIF orientation
 }
 TURNED = frozenset({5, 6, 7, 8})  # EXIF orientations that swap width and height
 ORIENTATION = 0x0112  # EXIF tag
-JPEG_QUALITY = 95  # of images that are written: frames of recordings, mended copies
+JPEG_QUALITY = 95  # of images that are written: frames of recordings, edited copies
 SCALABLE = frozenset({"JPEG", "MPO"})  # Pillow's names of the formats that can be decoded at a fraction of their size
 
 # Pillow warns above half of MAX_PIXELS. Here only MAX_PIXELS is a limit.
@@ -84,20 +85,20 @@ def decode_image(
     """
     check_settings(size, fit)
     with naming(name), Image.open(io.BytesIO(data)) as image:
-        _check_pixel_count(image.width, image.height, name, image.format)
+        check_pixel_count(image.size, name, image.format)
         if image.format not in SCALABLE:  # PNG may store EXIF data after the pixels; TIFF is made upright by Pillow
             image.load()
         orientation = _orientation(image)
         target = size[::-1] if orientation in TURNED else size
-        box, inner = _fitting(image.size, target, fit)
+        full = image.size
+        box, inner = _fitting(full, target, fit)
         if decoding is not None and Image.getmodebase(image.mode) == "L":
             return _finished(Image.fromarray(_decode_raw(image, decoding, name)), box, inner, size, orientation)
-        full = image.size
         drafted = image.draft("RGB", _needed(full, box, inner))
-        if (
-            drafted
-        ):  # the exact scale is that of its box, not of its size: the last pixels may lie half outside the image
-            box = _scaled(box, drafted[1][2] / full[0], drafted[1][3] / full[1])
+        if drafted is not None:
+            # Not the size but the box has the exact scale: the last pixels may lie half outside of the image.
+            across, down = drafted[1][2] / full[0], drafted[1][3] / full[1]
+            box = box[0] * across, box[1] * down, box[2] * across, box[3] * down
         return _finished(_to_rgb(image), box, inner, size, orientation)
 
 
@@ -124,7 +125,7 @@ def check_image(data: bytes, name: str = "image") -> None:
             _check_jpeg(data, name)
             return
         with Image.open(io.BytesIO(data)) as image:
-            _check_pixel_count(image.width, image.height, name, image.format)
+            check_pixel_count(image.size, name, image.format)
             image.load()
 
 
@@ -148,10 +149,11 @@ def naming(name: str) -> Iterator[None]:
         raise BadImageError(name, f"damaged or unreadable ({text or type(error).__name__})") from error
 
 
-def _check_pixel_count(width: int, height: int, name: str, kind: str | None = "JPEG") -> None:
+def check_pixel_count(size: Size, name: str, kind: str | None) -> None:
+    """Raise if an image of a format (Pillow's name) is too large to be decoded."""
     limit = MAX_PIXELS if kind in SCALABLE else MAX_PIXELS_AT_FULL_SIZE
-    if width * height > limit:
-        raise BadImageError(name, f"{width}x{height} pixels, more than the limit of {limit:,} of {kind} files")
+    if size[0] * size[1] > limit:
+        raise BadImageError(name, f"{size[0]}x{size[1]} pixels, more than the limit of {limit:,} of {kind} files")
 
 
 def _orientation(image: Image.Image) -> int:
@@ -167,11 +169,11 @@ def _check_jpeg(data: bytes, name: str) -> None:
     import simplejpeg
 
     height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data)
-    _check_pixel_count(width, height, name)
+    check_pixel_count((width, height), name, "JPEG")
     simplejpeg.decode_jpeg(data, colorspace="GRAY" if colorspace == "Gray" else "RGB", strict=True)
 
 
-def _fitting(full: Size, target: Size, fit: Fit) -> tuple[tuple[float, float, float, float], Size]:
+def _fitting(full: Size, target: Size, fit: Fit) -> tuple[Box, Size]:
     """The box of the source (left, top, right, bottom) that is kept, and its size inside `target`."""
     width, height = full
     if fit == "crop":
@@ -185,16 +187,12 @@ def _fitting(full: Size, target: Size, fit: Fit) -> tuple[tuple[float, float, fl
     return (0.0, 0.0, float(width), float(height)), target
 
 
-def _needed(full: Size, box: tuple[float, float, float, float], inner: Size) -> Size:
+def _needed(full: Size, box: Box, inner: Size) -> Size:
     """The smallest size of the whole image at which the kept box is at least as large as `inner`."""
     return (
         max(1, int(np.ceil(full[0] * inner[0] / (box[2] - box[0]) - 1e-6))),
         max(1, int(np.ceil(full[1] * inner[1] / (box[3] - box[1]) - 1e-6))),
     )
-
-
-def _scaled(box: tuple[float, float, float, float], x: float, y: float) -> tuple[float, float, float, float]:
-    return box[0] * x, box[1] * y, box[2] * x, box[3] * y
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
@@ -214,9 +212,7 @@ def _decode_raw(image: Image.Image, decoding: RawDecoding, name: str) -> Pixels:
         raise BadImageError(name, f"one channel, so it is a raw {decoding.bayer} image, but {error}") from None
 
 
-def _finished(
-    image: Image.Image, box: tuple[float, float, float, float], inner: Size, size: Size, orientation: int
-) -> Pixels:
+def _finished(image: Image.Image, box: Box, inner: Size, size: Size, orientation: int) -> Pixels:
     """The box of the image resized to `inner`, made upright, with black bars if it is smaller than `size`."""
     image = image.resize(inner, Image.Resampling.BILINEAR, box=box)
     if orientation in UPRIGHT:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from numpy.polynomial.polynomial import polyval
 
 from mappable.arrays import Floats, Pixels
 from mappable.errors import BadInputError, shown
@@ -55,35 +56,32 @@ class Lens:
 
     def undistortion(self) -> Sampling:
         """How to resample an image, so that straight lines become straight. Size, focal lengths and center stay."""
-        width, height = self.size
-        column, row = np.meshgrid(np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64))
-        x, y = (column.ravel() - self.center[0]) / self.focal[0], (row.ravel() - self.center[1]) / self.focal[1]
-        bent_x, bent_y = self.bend(x, y)
-        u = bent_x * self.focal[0] + self.center[0]
-        v = bent_y * self.focal[1] + self.center[1]
-        far = 2.0 * max(width, height)  # outside of every image; also keeps numbers finite
-        u, v = (np.nan_to_num(pixels, nan=-far, posinf=far, neginf=-far).clip(-far, far) for pixels in (u, v))
-        return Sampling.at(u, v, height, width)
+        focal, center = np.array(self.focal)[:, None], np.array(self.center)[:, None]
+        pixels = np.indices(self.size[::-1]).astype(np.float64)[::-1].reshape(2, -1)  # columns, rows
+        bent = self.bend((pixels - center) / focal) * focal + center
+        far = 2.0 * max(self.size)  # outside of every image; also keeps numbers finite
+        u, v = np.nan_to_num(bent, nan=-far, posinf=far, neginf=-far).clip(-far, far)
+        return Sampling.at(u, v, self.size[1], self.size[0])
 
-    def bend(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Where the lens images the points (x, y, 1), at focal length 1."""
-        given = [*self.coefficients[: COEFFICIENTS[self.model]]]
-        k = np.array(given + [0.0] * (COEFFICIENTS[self.model] - len(given)))
-        squared = x * x + y * y
+    def bend(self, points: Floats) -> Floats:
+        """Where the lens images the points (x, y, 1), given as (2, n), at focal length 1."""
+        count = COEFFICIENTS[self.model]
+        k = np.zeros(count)
+        k[: len(self.coefficients)] = self.coefficients[:count]
+        squared = np.sum(points**2, axis=0)
         with np.errstate(all="ignore"):
             if self.model == "equidistant":  # Kannala and Brandt: the image radius is a polynomial of the angle
                 radius = np.sqrt(squared)
                 angle = np.arctan(radius)
-                bent = angle * (1 + angle**2 * (k[0] + angle**2 * (k[1] + angle**2 * (k[2] + angle**2 * k[3]))))
-                scale = np.divide(bent, radius, out=np.ones_like(radius), where=radius > 1e-12)
-                return x * scale, y * scale
+                bent = angle * polyval(angle**2, [1, *k])
+                scale: Floats = np.divide(bent, radius, out=np.ones_like(radius), where=radius > 1e-12)
+                return points * scale
             # Brown and Conrady: radial k1 k2 k3, tangential p1 p2; the rational model divides by k4 k5 k6.
-            radial = 1 + squared * (k[0] + squared * (k[1] + squared * k[4]))
-            if self.model == "rational_polynomial":
-                radial = radial / (1 + squared * (k[5] + squared * (k[6] + squared * k[7])))
-            across = 2 * k[2] * x * y + k[3] * (squared + 2 * x * x)
-            down = k[2] * (squared + 2 * y * y) + 2 * k[3] * x * y
-            return x * radial + across, y * radial + down
+            radial: Floats = polyval(squared, [1, k[0], k[1], k[4]]) / polyval(squared, [1, *k[5:]])
+            tangential: Floats = (
+                k[[3, 2]][:, None] * (squared + 2 * points**2) + 2 * k[[2, 3]][:, None] * points[0] * points[1]
+            )
+            return points * radial + tangential
 
 
 @lru_cache(maxsize=2)

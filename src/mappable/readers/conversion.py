@@ -13,10 +13,10 @@ from mappable.errors import BadInputError
 from mappable.formats import Format
 from mappable.locks import alone_in
 from mappable.places.checks import AGAIN, check_images, outlier_rows
+from mappable.places.edits import Edit, Rotate, edit_images
 from mappable.places.files import TABLE, load_places, save_places
 from mappable.places.images import Fit, Size, upright_size
 from mappable.places.joining import in_frame_of
-from mappable.places.mending import Mending, Rotate, mend_images
 from mappable.places.notes import Findings
 from mappable.places.packing import OnBadImage, pack_images
 from mappable.places.roles import keep_splits
@@ -69,9 +69,9 @@ def convert(
     out, home, chosen = Path(out), Path(root).resolve(), find_reader(reader)
     size, values = size or chosen.image_size, chosen.values(dict(options or {}))
     ask = chosen.function("lenses") if undistort and pixels and home.exists() else None
-    mending = Mending.parse(rotate, crop_border, ask(Path(root), **values) if ask else {})
+    edit = Edit.parse(rotate, crop_border, ask(Path(root), **values) if ask else {})
     given = {name: str(value) for name, value in values.items() if value is not None}
-    given |= {"mended": mending.name} if mending else {}
+    given |= {"edited": edit.name} if edit else {}
     given |= {"like": ", ".join(like.frames)} if like is not None else {}
     source = {"reader": reader, "root": str(home), "options": given}
     if (home.parent if home.is_file() else home).is_relative_to(out.resolve()):
@@ -88,8 +88,8 @@ def convert(
     with alone_in(out, "converting images"):
         if not overwrite and (out / TABLE).is_file() and not any(places.split):
             places = keep_splits(load_places(out / TABLE), places, found)
-        if mending:
-            places = mend_images(places, out, mending, on_bad, found)
+        if edit:
+            places = edit_images(places, out, edit, on_bad, found)
         if pixels:
             _note_sizes(places, size, fit, found)
             packed, bad = pack_images(places, out, size=size, fit=fit, on_bad=on_bad, verify=verify, workers=workers)
