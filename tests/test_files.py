@@ -2,9 +2,11 @@
 
 import ast
 import re
+import stat
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import mappable
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.export import write_descriptors
-from mappable.files import write_text, written_together
+from mappable.files import write_atomically, write_text, written_together
 from mappable.learning.metrics import Metrics
 from mappable.places.files import save_places
 from mappable.places.frames import Frame
@@ -125,3 +127,26 @@ def test_no_other_code_writes_files() -> None:
         for file in home.rglob("*.py")
     }
     assert {name: count for name, count in counts.items() if count} == OTHER_WRITES
+
+
+@pytest.mark.parametrize("problem", [RuntimeError("power cut"), KeyboardInterrupt()])
+def test_a_writer_that_fails_leaves_the_old_file(problem: BaseException, tmp_path: Path) -> None:
+    file = tmp_path / "t.bin"
+    file.write_bytes(b"old")
+
+    def fail(stream: IO[bytes]) -> None:
+        stream.write(b"half")
+        raise problem
+
+    with pytest.raises(type(problem)):
+        write_atomically(file, fail)
+    assert (file.read_bytes(), list(tmp_path.iterdir())) == (b"old", [file])
+
+
+def test_a_reader_keeps_the_file_that_it_opened(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "folder" / "t.bin"
+    write_atomically(file, lambda stream: stream.write(b"first, and long"))
+    with file.open("rb") as opened:
+        write_atomically(file, lambda stream: stream.write(b"second"))
+        assert opened.read() == b"first, and long"
+    assert (file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (b"second", 0o644)

@@ -18,7 +18,7 @@ from mappable.features.descriptors import read_descriptors
 from mappable.features.files import read_encoder
 from mappable.features.foreign.onnx_model import parse_kept
 from mappable.features.onnx_file import Facts
-from mappable.formats import KEY, Format, LaterVersionError
+from mappable.formats import KEY, Format
 from mappable.learning.checkpoint import Checkpoint
 from mappable.localization.localizer import Localizer
 from mappable.maps.folder import read_map
@@ -170,18 +170,6 @@ def test_what_is_written_is_read_again_without_its_header(tmp_path: Path) -> Non
     assert (tmp_path / "pot.json").read_text().startswith('{\n  "format": "mappable teapot",\n  "version": 3,\n')
     assert kind.is_header_of((tmp_path / "pot.json").read_bytes())
     assert not Format("mappable cup", 3, "").is_header_of((tmp_path / "pot.json").read_bytes())
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * DEPTH])
-def test_text_without_a_header_has_none(text: str) -> None:
-    assert not Format("mappable teapot", 3, "boil again").is_header_of(text.encode())
-
-
-def test_a_later_version_can_be_told_from_damage(tmp_path: Path) -> None:
-    now, later = Format("mappable teapot", 1, "boil again"), Format("mappable teapot", 2, "boil again")
-    later.write(tmp_path / "pot.json", {})
-    with pytest.raises(LaterVersionError, match=r"pot\.json: .*format 2"):
-        now.read(tmp_path / "pot.json")
 
 
 @pytest.mark.parametrize(

@@ -68,21 +68,6 @@ def test_time_left_does_not_count_what_an_earlier_process_did(clock: Clock, capf
     assert capfd.readouterr().err.splitlines()[0] == "describing: 910 of 1,000 (91 %), about 1 h 8 min left"
 
 
-def test_work_that_fails_or_prints_nothing_has_no_last_line(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
-    def fail() -> None:
-        with progress_bar("packing", 10) as advance:
-            clock.seconds += 61
-            advance(0, "reading")
-            raise KeyError("inside")
-
-    with pytest.raises(KeyError, match="inside"):
-        fail()
-    with progress_bar("drawing", 10) as advance:
-        clock.seconds += 61
-        advance(10)
-    assert capfd.readouterr().err == "packing: 0 of 10 (0 %), reading\n"
-
-
 def test_of_several_processes_the_first_alone_prints_lines(
     clock: Clock, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,30 +75,6 @@ def test_of_several_processes_the_first_alone_prints_lines(
     for _ in track(range(5), "packing", 5):
         clock.seconds += 61
     assert capfd.readouterr().err == ""
-
-
-def test_without_a_terminal_short_work_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
-    assert list(track((letter for letter in "abc"), "packing", total=3)) == ["a", "b", "c"]
-    with progress_bar("packing", 3) as advance:
-        advance(2)
-        advance(1, "a note")
-    assert capfd.readouterr() == ("", "")
-
-
-def test_items_come_one_at_a_time_and_errors_pass_through() -> None:
-    taken = []
-    for item in track(iter(range(10)), "packing", total=10):
-        taken.append(item)
-        if item == 2:
-            break
-    assert taken == [0, 1, 2]
-
-    def failing():
-        yield 1
-        raise KeyError("inside")
-
-    with pytest.raises(KeyError, match="inside"):
-        list(track(failing(), "packing", total=2))
 
 
 def shown_at_a_terminal(script: str, columns: int, **variables: str) -> tuple[bytes, str]:
@@ -132,14 +93,6 @@ def shown_at_a_terminal(script: str, columns: int, **variables: str) -> tuple[by
         pass
     os.close(ours)
     return run.stdout, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())  # without colors
-
-
-@pytest.mark.medium
-def test_at_a_terminal_the_bar_counts_on_standard_error_alone() -> None:
-    stdout, text = shown_at_a_terminal(SHOW, 80)
-    assert stdout == b"435\n"
-    for expected in ("packing", "30/30", "checking", "40/40"):
-        assert expected in text
 
 
 @pytest.mark.medium

@@ -34,17 +34,3 @@ def test_headings_are_rotations_about_z(tmp_path: Path) -> None:
     np.testing.assert_allclose(2 * np.arctan2(z, w), [np.pi / 2, 0.0, -3.0], atol=1e-8)
     assert not x.any()
     assert not y.any()
-
-
-def test_a_disk_that_is_full_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_tum(tmp_path / "path.txt", np.zeros((2, 2)))
-    before = (tmp_path / "path.txt").read_text()
-
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(BadInputError, match=r"path\.txt.*written"):
-        write_tum(tmp_path / "path.txt", np.ones((3, 2)))
-    assert (tmp_path / "path.txt").read_text() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["path.txt"]

@@ -30,12 +30,6 @@ def test_an_angle_already_in_the_circle_is_kept_to_the_bit(angle: float) -> None
     assert np.float64(wrap(angle)).tobytes() == np.float64(angle).tobytes()
 
 
-def test_the_seam_belongs_to_plus_pi() -> None:
-    assert wrap(-math.pi) == math.pi
-    assert wrap(math.pi) == math.pi
-    assert wrap(np.array([-np.pi, np.pi])).tolist() == [math.pi, math.pi]
-
-
 def test_unknown_stays_unknown_and_infinity_stays_to_be_refused() -> None:
     wrapped = wrap(np.array([math.nan, math.inf, -math.inf, 7.0]))
     assert np.isnan(wrapped[0])
@@ -49,14 +43,6 @@ def test_the_compass_points_where_it_should(heading: float, east_north: tuple[in
     assert (math.cos(yaw), math.sin(yaw)) == pytest.approx(east_north, abs=1e-12)
 
 
-@given(ANGLES)
-def test_a_heading_and_its_yaw_are_mirrored_at_the_diagonal(heading: float) -> None:
-    yaw = yaw_from_compass(heading)
-    assert -math.pi < yaw <= math.pi
-    assert math.cos(yaw) == pytest.approx(math.sin(heading), abs=1e-9)
-    assert math.sin(yaw) == pytest.approx(math.cos(heading), abs=1e-9)
-
-
 @given(ANGLES, ANGLES, st.floats(0, 1))
 def test_the_way_between_two_yaws_is_the_shorter_arc(start: float, end: float, fraction: float) -> None:
     arc = cmath.phase(direction(end) / direction(start))  # the signed shorter arc
@@ -64,9 +50,3 @@ def test_the_way_between_two_yaws_is_the_shorter_arc(start: float, end: float, f
     found = interpolate_yaw(np.array([start]), np.array([end]), np.array([fraction]))[0]
     assert -math.pi < found <= math.pi
     assert abs(direction(found) - direction(start) * direction(fraction * arc)) < 1e-8
-
-
-def test_the_seam_is_no_jump() -> None:
-    start, end = np.deg2rad([170.0, -170.0]), np.deg2rad([-170.0, 170.0])
-    assert np.rad2deg(interpolate_yaw(start, end, np.array([0.25, 0.25]))) == pytest.approx([175.0, -175.0])
-    assert abs(interpolate_yaw(start, end, np.array([0.5, 0.5]))) == pytest.approx([math.pi, math.pi])

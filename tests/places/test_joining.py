@@ -13,7 +13,6 @@ from mappable.errors import BadInputError, BadRowError
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.joining import concatenate
-from mappable.places.notes import Note
 from mappable.places.table import NO_TIME, Places
 
 
@@ -37,12 +36,6 @@ def test_rows_follow_in_order_with_all_their_columns() -> None:
     assert np.isnan(joined.z[[0, 2]]).all()
     assert joined[:1] == first
     assert joined[1:] == second
-
-
-def test_a_single_table_comes_back_as_it_is() -> None:
-    only = table("/d/e", "a.jpg", "b.jpg", notes=[Note("n")])
-    joined = concatenate([only])
-    assert (joined, joined.root, joined.notes) == (only, only.root, only.notes)
 
 
 def test_roots_become_their_common_folder_and_files_stay_the_same() -> None:
@@ -78,12 +71,6 @@ def test_a_file_in_both_tables_is_refused() -> None:
         concatenate([table("/d/one", "a.jpg"), table("/d", "one/a.jpg")])
 
 
-def test_different_frames_stay_apart() -> None:
-    joined = concatenate([table("/d", "a.jpg", sequence="1"), table("/d", "b.jpg", sequence="2", frames=Frame("lab"))])
-    assert joined.frame.tolist() == ["town", "lab"]
-    assert joined.frames == {"town": Frame("town"), "lab": Frame("lab")}
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -96,12 +83,6 @@ def test_different_frames_stay_apart() -> None:
 def test_one_name_for_two_frames_is_refused(other: Frame) -> None:
     with pytest.raises(BadInputError, match=r"frame 'town' has two definitions"):
         concatenate([table("/d", "a.jpg"), table("/d", "b.jpg", frames=other)])
-
-
-def test_one_name_in_two_zones_is_refused() -> None:
-    frames = [Frame("town", crs="EPSG:32632"), Frame("town", crs="EPSG:32633")]
-    with pytest.raises(BadInputError, match=r"frame 'town' has two definitions"):
-        concatenate([table("/d", "a.jpg", frames=frames[0]), table("/d", "b.jpg", frames=frames[1])])
 
 
 ORIGINS = st.tuples(*[st.integers(-(10**7), 10**7).map(float)] * 3)
@@ -134,16 +115,3 @@ def test_tables_of_different_dimensions_or_decodings_are_refused() -> None:
     with pytest.raises(BadInputError, match="different raw decodings"):
         concatenate([flat, raw])
     assert concatenate([raw, table("/d", "c.jpg", decoding=RawDecoding("GBRG"))]).decoding == RawDecoding("GBRG")
-
-
-def test_nothing_to_join_is_refused_and_an_empty_table_adds_nothing() -> None:
-    with pytest.raises(BadInputError, match="no tables"):
-        concatenate([])
-    some = table("/d", "a.jpg")
-    assert concatenate([some[[]], some]) == some
-
-
-def test_a_note_that_two_tables_share_is_kept_once() -> None:
-    notes = [Note("images without GPS", ("a",)), Note("other")]
-    joined = concatenate([table("/d", "a.jpg", notes=notes), table("/d", "b.jpg", notes=notes[:1])])
-    assert joined.notes == tuple(notes)

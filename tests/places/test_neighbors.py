@@ -79,18 +79,6 @@ def test_many_places_in_general_position_agree_with_a_loop_too() -> None:
     assert [rows.tolist() for rows in found] == [np.flatnonzero(row).tolist() for row in near]
 
 
-def test_a_place_exactly_at_the_radius_is_near() -> None:
-    places = table([(0, 0, 0), (3, 4, 0), (6, 8.001, 0)])
-    assert find_neighbors(places, 5.0)[0].tolist() == [1]
-    assert find_neighbors(places, math.nextafter(5.0, 0))[0].tolist() == []
-
-
-def test_z_counts_only_in_three_dimensions() -> None:
-    stacked = [(0, 0, 0), (0, 0, 9)]
-    assert find_neighbors(table(stacked), 1.0)[0].tolist() == [1]
-    assert find_neighbors(table(stacked, dimensions=3), 1.0)[0].tolist() == []
-
-
 def test_yaw_is_compared_round_the_circle_and_must_differ_by_less() -> None:
     places = table([(0, 0, 0)] * 4, yaw=[math.pi - 0.25, -math.pi + 0.25, 0.0, math.nan])
     assert [rows.tolist() for rows in find_neighbors(places, 1.0, max_yaw=0.51)] == [[1], [0], [], []]
@@ -100,27 +88,11 @@ def test_yaw_is_compared_round_the_circle_and_must_differ_by_less() -> None:
     assert find_neighbors(exact, 1.0, max_yaw=math.nextafter(0.5, 1)).counts.tolist() == [1, 1]
 
 
-def test_an_unknown_yaw_matters_only_if_yaw_is_asked_about() -> None:
-    places = table([(0, 0, 0)] * 2, yaw=[math.nan, math.nan])
-    assert find_neighbors(places, 1.0).counts.tolist() == [1, 1]
-    assert find_neighbors(places, 1.0, max_yaw=math.pi).counts.tolist() == [0, 0]
-
-
-def test_no_place_is_its_own_neighbor() -> None:
-    places = table([(0, 0, 0), (0, 0, 0)])
-    assert [rows.tolist() for rows in find_neighbors(places, 0.0)] == [[1], [0]]
-
-
 def test_queries_are_numbered_from_both_ends() -> None:
     found = find_neighbors(table([(0, 0, 0), (1, 0, 0), (9, 0, 0), (10, 0, 0)]), 1.0)
     assert found[-1].tolist() == found[3].tolist() == [2]
     with pytest.raises(IndexError):
         found[4]
-
-
-def test_a_place_alone_and_no_places_have_no_neighbors() -> None:
-    assert len(find_neighbors(table([]), 1.0)) == 0
-    assert find_neighbors(table([(0, 0, 0)]), 1.0).counts.tolist() == [0]
 
 
 @pytest.mark.parametrize("radius", [-1.0, math.nan])

@@ -7,7 +7,6 @@ from scipy.spatial.transform import Rotation
 from mappable.places.frames import Frame
 from mappable.places.rotations import (
     CAMERA_PLANE,
-    PLANES,
     are_rotations,
     viewing_yaw,
 )
@@ -35,11 +34,6 @@ def test_the_camera_plane_is_right_handed_and_leads_back():
     assert frame.from_original(np.array([right, down, forward])).tolist() == [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
     points = np.array([[1.5, -2.5, 3.5]])
     assert frame.to_original(frame.from_original(points)).tolist() == points.tolist()
-
-
-def test_the_plane_xy_changes_nothing():
-    points = np.array([[1.5, -2.5, 3.5]])
-    assert Frame("room", axes=PLANES["xy"]).from_original(points).tolist() == points.tolist()
 
 
 def test_mirrors_scalings_and_shears_are_no_rotations():

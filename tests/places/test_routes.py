@@ -25,16 +25,6 @@ def straight(x: Any) -> Places:
     return route([(value, 0, 0) for value in x])
 
 
-def test_steps_are_the_distances_between_consecutive_positions() -> None:
-    assert steps(np.array([(0.0, 0.0), (3.0, 4.0), (3.0, 4.0), (0.0, 0.0)])).tolist() == [5, 0, 5]
-    assert steps(np.array([(0.0, 0.0, 0.0), (2.0, 3.0, 6.0)])).tolist() == [7]
-    assert steps(np.zeros((1, 2))).tolist() == []
-
-
-def test_a_square_is_as_long_as_its_sides() -> None:
-    assert distance_along(route([(0, 0, 0), (5, 0, 0), (5, 5, 0), (0, 5, 0), (0, 0, 0)])).tolist() == [0, 5, 10, 15, 20]
-
-
 def test_z_counts_only_in_three_dimensions() -> None:
     stairs = [(0, 0, 0), (3, 0, 4)]
     assert distance_along(route(stairs)).tolist() == [0, 3]
@@ -85,17 +75,7 @@ def test_a_crop_includes_both_its_ends() -> None:
     assert len(crop_by_length(places, 5, start=20)) == 0
 
 
-def test_a_crop_keeps_places_where_the_camera_stands() -> None:
-    places = straight([0, 1, 1.001, 0.999, 1, 2])
-    assert len(crop_by_length(places, 1)) == 5
-
-
 def test_a_crop_takes_the_same_part_of_every_sequence() -> None:
     points = [(x, y, 0) for y in (0, 50) for x in (10 * y + np.arange(5))]
     cropped = crop_by_length(route(points, sequence=["a"] * 5 + ["b"] * 5), 2, start=1)
     assert cropped.path.tolist() == ["1.jpg", "2.jpg", "3.jpg", "6.jpg", "7.jpg", "8.jpg"]
-
-
-def test_an_empty_table_has_no_length() -> None:
-    assert distance_along(route([])).tolist() == []
-    assert len(crop_by_length(route([]), 5)) == 0
