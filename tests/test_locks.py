@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mappable.errors import BadInputError
-from mappable.locks import alone_in, take, wait_for
+from mappable.locks import alone_in, alone_with, take, wait_for
 
 HOLDER = """
 import sys, time
@@ -34,6 +34,7 @@ def test_a_lock_is_of_one_process_at_a_time(tmp_path: Path, capsys: pytest.Captu
     assert lock is not None
     with lock:
         assert take(file) is None
+    assert not file.exists()
     assert capsys.readouterr().err == ""
 
 
@@ -52,6 +53,9 @@ def test_waiting_says_what_for(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_a_folder_is_of_one_process_at_a_time(tmp_path: Path) -> None:
     with alone_in(tmp_path / "new", "working"), pytest.raises(BadInputError, match=r"new.*another process is working"):
         alone_in(tmp_path / "new", "working").__enter__()
+    with alone_with(tmp_path / "state"), pytest.raises(BadInputError, match=r"state: another process uses this file"):
+        alone_with(tmp_path / "state").__enter__()
+    assert [file.name for file in tmp_path.rglob("*")] == ["new"]
     (tmp_path / "file").touch()
     with pytest.raises(BadInputError, match=r"file.*folder"), alone_in(tmp_path / "file", "working"):
         pass

@@ -1,15 +1,19 @@
 """Locks between processes that work in the same folder.
 
-A lock file that cannot be written raises OSError.
+A lock is a file that exists while a process holds it; only a process that is killed leaves it behind, where it does no
+harm. A lock file that cannot be written raises OSError.
 """
 
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mappable.errors import BadInputError
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 PATIENCE = 1.0  # seconds of waiting before a note is printed
 Lock = AbstractContextManager[Any]
@@ -20,10 +24,23 @@ def take(file: Path, *, within: float = 0.0) -> Lock | None:
     from filelock import FileLock, Timeout  # imported here, so that machines that write no files do not need it
 
     file.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(file)
     try:
-        return FileLock(file).acquire(timeout=within)
+        lock.acquire(timeout=within)
     except Timeout:
         return None
+    return _held(lock)
+
+
+@contextmanager
+def _held(lock: "BaseFileLock") -> Iterator[None]:
+    """Context of a lock that is taken already; its file vanishes at the end."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            Path(lock.lock_file).unlink()  # before the release; a process that waits for this file opens a new one
+        lock.release()
 
 
 def wait_for(file: Path, what: str) -> Lock:
@@ -42,13 +59,26 @@ def wait_for(file: Path, what: str) -> Lock:
 @contextmanager
 def alone_in(folder: Path, doing: str) -> Iterator[None]:
     """Context in which no other process can do the same in `folder`; `doing` says what, and the folder is created."""
+    with _alone(folder / ".lock", folder, f"is {doing} there right now"):
+        yield
+
+
+@contextmanager
+def alone_with(file: Path) -> Iterator[None]:
+    """Context in which no other process can use the same `file`."""
+    with _alone(file.with_name(f".{file.name}.lock"), file, "uses this file"):
+        yield
+
+
+@contextmanager
+def _alone(lock_file: Path, what: Path, why: str) -> Iterator[None]:
     try:
-        lock = take(folder / ".lock")
+        lock = take(lock_file)
     except (FileExistsError, NotADirectoryError):
-        raise BadInputError(f"{folder}: expected a folder, but it is a file or lies below a file") from None
+        raise BadInputError(f"{lock_file.parent}: expected a folder, but it is a file or lies below a file") from None
     except OSError as error:
-        raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from None
+        raise BadInputError(f"{lock_file.parent}: cannot be written ({error.strerror or error})") from None
     if lock is None:
-        raise BadInputError(f"{folder}: another process is {doing} there right now; try again when it has finished")
+        raise BadInputError(f"{what}: another process {why}; try again when it has finished")
     with lock:
         yield
