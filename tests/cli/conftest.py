@@ -11,54 +11,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 from typer.testing import CliRunner, Result
 
-from mappable.arrays import Floats
 from mappable.cli import main
 from mappable.cli.app import app
 from mappable.features.encoder import Encoder
-from mappable.places.files import load_places, save_places
+from mappable.places.files import load_places
 from mappable.places.frames import Frame
-from mappable.places.table import Places
+from walls import HEIGHT, WIDTH, draw_wall
 
-WIDTH, HEIGHT, PIXELS_PER_METRE, LENGTH = 64, 48, 4, 240.0
 # Split, first place and distance from one to the next in metres, light.
 DRIVES = {"sun": ("train", 0.0, 3.0, 1.0), "rain": ("calibration", 0.5, 1.5, 0.9), "fog": ("test", 2.0, 2.0, 0.95)}
-
-
-def draw_wall(folder: Path, drives: dict[str, tuple[str, float, float, float]], seed: int) -> Places:
-    """Images along a wall that is painted by `seed`, in a folder with their table."""
-    random = np.random.default_rng(seed)
-    size = WIDTH + int(LENGTH * PIXELS_PER_METRE), HEIGHT
-    coarse = Image.fromarray(random.integers(0, 256, (4, size[0] // 24, 3), dtype=np.uint8))
-    wall: Floats = np.asarray(coarse.resize(size, Image.Resampling.BICUBIC), dtype=np.float64)
-    rows = [(name, x) for name, (_, first, step, _) in drives.items() for x in np.arange(first, LENGTH, step)]
-    for name, x in rows:
-        left = int(x * PIXELS_PER_METRE)
-        pixels = wall[:, left : left + WIDTH] * drives[name][3] + random.normal(0, 3, (HEIGHT, WIDTH, 3))
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(folder / name / f"{10 * x:05.0f}.png")
-    places = Places(
-        path=[f"{name}/{10 * x:05.0f}.png" for name, x in rows],
-        x=[x for _, x in rows],
-        y=[20 * np.sin(x / 40) for _, x in rows],
-        time=[int(x * 1e9) for _, x in rows],
-        sequence=[name for name, _ in rows],
-        condition=[name for name, _ in rows],
-        split=[drives[name][0] for name, _ in rows],
-        frames=Frame("wall"),
-        root=folder,
-    )
-    save_places(places, folder / "places.parquet")
-    return places
 
 
 @pytest.fixture(scope="session")
 def wall(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the wall: 80 places for training, 160 for calibration, 119 for tests."""
     folder = tmp_path_factory.mktemp("walls") / "wall"
-    draw_wall(folder, DRIVES, seed=0)
+    draw_wall(folder, DRIVES, 240.0, Frame("wall"))
     return folder
 
 

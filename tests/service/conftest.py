@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -27,9 +26,14 @@ from mappable.service.guard import Hosts
 from mappable.service.limits import Settings
 from mappable.service.metrics import Metrics
 from mappable.service.server import bind, server_of
+from walls import HEIGHT, WIDTH, draw_wall
 
-WIDTH, HEIGHT, PIXELS_PER_METRE, LENGTH = 64, 48, 4, 160.0
-DRIVES = {"train": (0.0, 4.0), "calibration": (0.5, 1.5), "test": (2.0, 2.0)}  # first place, and metres to the next
+# Split, first place and distance from one to the next in metres, light.
+DRIVES = {
+    "train": ("train", 0.0, 4.0, 1.0),
+    "calibration": ("calibration", 0.5, 1.5, 1.0),
+    "test": ("test", 2.0, 2.0, 1.0),
+}
 OXFORD = Frame("oxford", crs="EPSG:32630", origin=(620_000.0, 5_734_000.0, 0.0))
 SETTINGS = Settings(body=1_000_000, pixels=1_000_000, queue=100, timeout=10, connections=300, memory=50_000_000)
 BOUNDARY = "wall"
@@ -38,25 +42,7 @@ BOUNDARY = "wall"
 @pytest.fixture(scope="session")
 def wall(tmp_path_factory: pytest.TempPathFactory) -> Places:
     """Images along a wall in Oxford, in a folder."""
-    folder, random = tmp_path_factory.mktemp("served") / "wall", np.random.default_rng(0)
-    size = WIDTH + int(LENGTH * PIXELS_PER_METRE), HEIGHT
-    coarse = Image.fromarray(random.integers(0, 256, (4, size[0] // 24, 3), dtype=np.uint8))
-    painted = np.asarray(coarse.resize(size, Image.Resampling.BICUBIC), dtype=np.float64)
-    rows = [(split, x) for split, (first, step) in DRIVES.items() for x in np.arange(first, LENGTH, step)]
-    for split, x in rows:
-        left = int(x * PIXELS_PER_METRE)
-        pixels = painted[:, left : left + WIDTH] + random.normal(0, 3, (HEIGHT, WIDTH, 3))
-        (folder / split).mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(folder / split / f"{10 * x:05.0f}.png")
-    return Places(
-        path=[f"{split}/{10 * x:05.0f}.png" for split, x in rows],
-        x=[x for _, x in rows],
-        y=[20 * np.sin(x / 40) for _, x in rows],
-        split=[split for split, _ in rows],
-        sequence=[split for split, _ in rows],
-        frames=OXFORD,
-        root=folder,
-    )
+    return draw_wall(tmp_path_factory.mktemp("served") / "wall", DRIVES, 160.0, OXFORD)
 
 
 @pytest.fixture(scope="session")

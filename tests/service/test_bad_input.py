@@ -130,6 +130,7 @@ def test_a_form_without_a_boundary_is_refused(client: Any) -> None:
     ("known", "status", "part"),
     [
         ("[" * 100_000, 422, "invalid json"),
+        ('[{"point": 0}]', 422, "coordinates"),
         ('[{"point": 0, "coordinates": [1e300, 0]}]', 422, "0 coordinates 0: input should be less than or equal to 10"),
         ('[{"point": 0, "coordinates": [0, NaN]}]', 422, "0 coordinates 1: input should be a finite number"),
         ('[{"point": 0, "coordinates": [0, 0], "sigma": 1e-300}]', 422, "0 sigma: input should be greater than"),

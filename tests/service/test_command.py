@@ -71,11 +71,11 @@ def test_settings_are_shown_and_read(map_folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("queues: 5", "'queues' is not a setting; expected some of: body"),
-        ("queue: many", "setting queue is 'many', expected a whole number above 0"),
-        ("queue: true", "setting queue is True"),
-        ("timeout: 0", "setting timeout is 0, expected a number above 0"),
-        ("- a", "is not a setting"),
+        ("queues: 5", "queues: extra inputs are not permitted; the settings are body, pixels"),
+        ("queue: many", "queue: input should be a valid integer"),
+        ("queue: true", "queue: input should be a valid integer"),
+        ("timeout: 0", "timeout: input should be greater than 0"),
+        ("- a", "the file: "),
         ("a: [", "not YAML"),
     ],
 )

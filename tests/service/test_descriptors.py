@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from mappable.arrays import Floats32
 from mappable.features.descriptors import Described
-from mappable.features.encoder import Encoder
 from mappable.features.opening import open_file
 from mappable.localization import build_map
 from mappable.localization.build import build_map_of
@@ -72,22 +70,16 @@ def test_descriptors_that_cannot_be_used_are_refused(client: Any, asked: tuple[s
     row, ones = descriptors[:1].tolist(), np.ones((1, length), np.float32)
     for body, kind, status, problem in (
         (npy(descriptors)[:-4], NPY, 400, "not a .npy file"),
-        (b"", NPY, 400, "not a .npy file"),
         (b"[" * 9999, JSON, 400, "not JSON"),
-        (b"hello", JSON, 400, "not JSON"),
         (npy(descriptors), "image/png", 415, "application/json or application/x-npy"),
         (npy(np.array([["a"] * length])), NPY, 400, "not a .npy file of numbers"),
         (npy(descriptors[:, 1:]), NPY, 422, f"expected (n, {length})"),
-        (npy(descriptors[0]), NPY, 422, "expected (n,"),
         (npy(descriptors[:0]), NPY, 422, "expected (n,"),
         (npy(np.ones((101, length), np.float32)), NPY, 413, "101 images"),
         (npy(ones * 0), NPY, 422, "descriptor 0 is zero, or has NaN"),
-        (npy(ones * np.nan), NPY, 422, "NaN"),
         (npy(ones.astype(np.float64) * 1e300), NPY, 422, "infinite"),
         (json.dumps({"descriptors": row, "names": []}), JSON, 422, "descriptors, images or known"),
-        (json.dumps(row), JSON, 422, "descriptors, images or known"),
         (json.dumps({"descriptors": [*row, [1.0]]}), JSON, 422, "not an array of numbers"),
-        (json.dumps({"descriptors": [["1"] * length]}), JSON, 422, "not an array of numbers"),
         (json.dumps({"descriptors": [[10**400] * length]}), JSON, 422, "not an array of numbers"),
         (json.dumps({"descriptors": row, "images": ["a", "b"]}), JSON, 422, "1 names in Unicode"),
         (json.dumps({"descriptors": row, "images": ["\ud800"]}), JSON, 422, "names in Unicode"),
@@ -129,7 +121,7 @@ def test_a_map_of_foreign_descriptors_is_served_without_an_encoder(
         assert (refused.status, "the map has no encoder" in refused.error) == (422, True), refused.body
 
 
-@pytest.mark.parametrize("kind", ["hub", "onnx", "transformers"])
+@pytest.mark.parametrize("kind", ["hub", "onnx"])
 @pytest.mark.usefixtures("own_cache")
 def test_a_map_with_a_foreign_encoder_is_served(
     start: Start,
@@ -140,27 +132,9 @@ def test_a_map_with_a_foreign_encoder_is_served(
     tmp_path: Path,
     kind: str,
 ) -> None:
-    source = (
-        _transformer(tmp_path, wall) if kind == "transformers" else foreign_hub if kind == "hub" else foreign_onnx()
-    )
-    encoder = open_file(source, "cpu", trust_code=True)
+    encoder = open_file(foreign_hub if kind == "hub" else foreign_onnx(), "cpu", trust_code=True)
     build_map(wall, encoder=encoder, landmarks=40).save(tmp_path / "map")
     found = start(tmp_path / "map").post_files("/locate", images[:4]).json["positions"]
     queries = wall.where(split="test")[:4]
     off = [np.linalg.norm(one["coordinates"] - at) for one, at in zip(found, queries.positions, strict=True)]
     assert np.median(off) < 4
-
-
-def _transformer(folder: Path, places: Places) -> Path:
-    """The file of an encoder with a small random model of transformers."""
-    transformers = pytest.importorskip("transformers", reason="install the extra transformers")
-    torch.manual_seed(0)
-    small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_ratio": 2}
-    model = transformers.Dinov2Config(**small, patch_size=8, image_size=32)
-    transformers.AutoModel.from_config(model).save_pretrained(folder / "model")
-    normalization = {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.25, 0.3]}
-    (folder / "model/preprocessor_config.json").write_text(json.dumps(normalization))
-    encoder = Encoder.create(backbone=f"transformers:{folder / 'model'}", size=(64, 48), clusters=4)
-    encoder.initialize(places.where(split="train"))
-    encoder.save(folder / "encoder.safetensors")
-    return folder / "encoder.safetensors"

@@ -70,15 +70,3 @@ def test_raw_bytes_are_located_as_their_decoded_image_is(
         np.testing.assert_allclose(one["coordinates"], expected["coordinates"], atol=1e-3)
     true = wall.where(split="test").positions[::8]
     assert np.median(np.linalg.norm([one["coordinates"] for one in found] - true, axis=1)) < 2
-
-
-def test_a_raw_image_of_another_size_is_refused_by_name_and_the_others_are_located(
-    raw_client: Any, images: list[tuple[str, bytes]]
-) -> None:
-    name, data = images[3]
-    small = as_png(np.zeros((10, 20), dtype=np.uint8))
-    answer = raw_client.post_files("/locate", [("small.png", small), (name, as_raw(data))])
-    assert answer.status == 207
-    bad, good = answer.json["positions"]
-    assert bad["error"].startswith("small.png: one channel, so it is a raw RGGB image")
-    assert good["error"] is None

@@ -84,7 +84,7 @@ def test_estimates_are_streamed_from_any_number_on(start: Callable[..., Any], ma
 
 
 def settings(**values: Any) -> Settings:
-    return replace(Settings(queue=100, connections=300, timeout=10), **values)
+    return Settings(**{"queue": 100, "connections": 300, "timeout": 10.0, **values})
 
 
 def events(body: bytes) -> dict[int, Any]:

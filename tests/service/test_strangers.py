@@ -79,17 +79,6 @@ def test_every_route_checks_the_host(client: Any) -> None:
     assert client.ask("GET", "/health", headers={"Host": "localhost"}).status == 200
 
 
-def test_a_request_for_a_websocket_checks_the_host(client: Any) -> None:
-    upgrade = {
-        "Connection": "Upgrade",
-        "Upgrade": "websocket",
-        "Sec-WebSocket-Version": "13",
-        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-    }
-    assert client.ask("GET", "/map", headers=upgrade | {"Host": "evil.example"}).status == 421
-    assert client.ask("GET", "/map", headers=upgrade).status == 200  # the server has no WebSockets
-
-
 def test_a_host_can_be_allowed(start: Start, map_folder: Path) -> None:
     client = start(map_folder, hosts=Hosts(others=["maps.example.org"]))
     assert client.ask("GET", "/map", headers={"Host": "maps.example.org"}).status == 200
@@ -129,14 +118,6 @@ def test_pictures_outside_the_folder_of_the_map_are_not_shown(start: Start, fore
     assert hidden.status == 403
     assert "--images" in hidden.error
     assert str(foreign.parent) not in hidden.error
-
-
-def test_a_picture_whose_name_is_too_long_for_the_disk_is_missing(start: Start, foreign: Path) -> None:
-    opened = Landmarks.open(foreign)
-    places = opened.places.replace(path=["inside.png", f"{'x' * 5000}.png"])
-    built = Landmarks.build(places, opened.store.take(np.arange(2)), opened.encoder, about=opened.about)
-    built.save(foreign, encoder_of(opened, device="cpu"))
-    assert start(foreign, images=[]).get("/landmarks/link.png/image").status == 410
 
 
 def test_pictures_in_a_folder_that_the_user_names_are_shown(

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import yaml
+from pydantic import BaseModel, Field, PositiveFloat, PositiveInt, ValidationError
 
-from mappable.errors import BadInputError, listed, shown
+from mappable.errors import BadInputError, listed
 from mappable.files import reading
 
 Reserve = Callable[[int], None]
@@ -22,30 +21,19 @@ class RefusedError(Exception):
         self.status, self.reason, self.sentence = status, reason, sentence
 
 
-def _setting(default: float, meaning: str) -> Any:
-    return field(default=default, metadata={"meaning": meaning})
-
-
-@dataclass(frozen=True)
-class Settings:
+class Settings(BaseModel, frozen=True, extra="forbid", strict=True, allow_inf_nan=False):
     """What `mappable serve --settings FILE` reads, in YAML. All values are above 0."""
 
-    body: int = _setting(64_000_000, "bytes of one request body")
-    pixels: int = _setting(50_000_000, "pixels of one image")
-    memory: int = _setting(1_000_000_000, "bytes of all requests in progress")
-    queue: int = _setting(256, "images in progress; also images of one request")
-    connections: int = _setting(512, "open connections")
-    timeout: float = _setting(60.0, "seconds from a request to its response")
-    sessions: int = _setting(1000, "cameras that are followed at once")
-    session_timeout: float = _setting(600.0, "seconds without an update after which a session expires")
-
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            value: Any = getattr(self, each.name)
-            kinds = (int, float) if isinstance(each.default, float) else (int,)
-            if isinstance(value, bool) or not isinstance(value, kinds) or not value > 0:
-                expected = "a number" if float in kinds else "a whole number"
-                raise BadInputError(f"setting {each.name} is {shown(value)}, expected {expected} above 0")
+    body: PositiveInt = Field(default=64_000_000, description="bytes of one request body")
+    pixels: PositiveInt = Field(default=50_000_000, description="pixels of one image")
+    memory: PositiveInt = Field(default=1_000_000_000, description="bytes of all requests in progress")
+    queue: PositiveInt = Field(default=256, description="images in progress; also images of one request")
+    connections: PositiveInt = Field(default=512, description="open connections")
+    timeout: PositiveFloat = Field(default=60.0, description="seconds from a request to its response")
+    sessions: PositiveInt = Field(default=1000, description="cameras that are followed at once")
+    session_timeout: PositiveFloat = Field(
+        default=600.0, description="seconds without an update after which a session expires"
+    )
 
     @classmethod
     def read(cls, file: Path) -> "Settings":
@@ -53,25 +41,20 @@ class Settings:
         with reading(file):
             text = file.read_text("utf-8")
         try:
-            values = yaml.safe_load(text) or {}
+            return cls.model_validate(yaml.safe_load(text) or {})
         except yaml.YAMLError as error:
             raise BadInputError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
-        known = [each.name for each in fields(cls)]
-        wrong = next((name for name in values if name not in known), None) if isinstance(values, dict) else file.name
-        if wrong is not None:
-            raise BadInputError(f"{file}: {shown(wrong)} is not a setting; expected some of: {listed(known)}")
-        try:
-            return cls(**values)
-        except BadInputError as error:
-            raise BadInputError(f"{file}: {error}") from None
+        except ValidationError as error:
+            problem = error.errors()[0]
+            name = ".".join(map(str, problem["loc"])) or "the file"
+            known = listed(cls.model_fields)
+            raise BadInputError(f"{file}: {name}: {problem['msg'].lower()}; the settings are {known}") from None
 
     def to_yaml(self) -> str:
         """All settings with their meanings."""
-        lines = [f"{each.name}: {getattr(self, each.name)}" for each in fields(self)]
+        lines = {f"{name}: {value}": type(self).model_fields[name].description for name, value in self}
         width = max(map(len, lines))
-        return "\n".join(
-            f"{line:<{width}}  # {each.metadata['meaning']}" for line, each in zip(lines, fields(self), strict=True)
-        )
+        return "\n".join(f"{line:<{width}}  # {meaning}" for line, meaning in lines.items())
 
 
 class Budget:
