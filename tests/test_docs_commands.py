@@ -82,9 +82,9 @@ UNRUN = {
     "mappable demo": "tests/cli/test_demo.py has it, with one model and few images: parsed",
     "mappable reproduce oxford": "its images are not ours to pass on, tests/evaluation has a few like them: parsed",
     "mappable reproduce boreas": "hundreds of GB to download, tests/evaluation has a few images like them: parsed",
-    "mappable weights vgg16-caffe": "reads a file of 553 MB, tests/evaluation/test_as_printed.py makes one up: parsed",
+    "mappable encoders vgg16-caffe": "reads a file of 553 MB, tests/evaluation/test_as_printed.py makes one up: parsed",
     "mappable convert pittsburgh": "its images are not ours to pass on, the same test makes a few up: parsed",
-    "mappable weights vgg16-v1": "fetches 64 MB, or reads a file of 528: parsed",
+    "mappable encoders vgg16-v1": "fetches 64 MB, or reads a file of 528: parsed",
     "mappable embed --on": "needs Ray, tests/features/test_on_ray.py has a cluster: parsed",
     "mappable map upload": "needs Milvus, tests/maps/test_milvus.py has a server: parsed",
     "pip": "needs a package index: the extra must exist",
@@ -451,7 +451,7 @@ def odometry(file: Path) -> None:
 
 
 def graph(shop: Workshop, file: Path) -> None:
-    shop.run("recover file ranges.csv graph --odometry drive.tum --graph")
+    shop.run("recover ranges.csv graph --odometry drive.tum")
     next(Path("graph").glob("*.g2o")).rename(file)
 
 

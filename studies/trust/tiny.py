@@ -35,7 +35,7 @@ WRITTEN = (
     "convert manifest images set --size 64x48",
     "train set model --settings train.yaml --device cpu --set seed=1",
     "map build set map --encoder model --landmarks 40",
-    "recover file ranges/ranges.csv recovered --radius 9",  # all above are in the short form
+    "recover ranges/ranges.csv recovered --radius 9",  # all above are in the short form
     "map build set big-map --encoder model --landmarks 60",
     "convert manifest images/other.csv other-set --size 64x48",
     "map build other-set other-map --encoder model --all",
@@ -45,8 +45,8 @@ WRITTEN = (
     "train set other-model --settings train.yaml --device cpu --set seed=2",
     "export model encoder.onnx",
     "map show map --out landmarks.h5",
-    "embed other-model set embedded.h5 --format hloc",
-    "places show other-set --picture places.png",
+    "embed other-model set embedded.h5",
+    "places show other-set --out places.png",
 )
 
 

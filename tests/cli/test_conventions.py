@@ -45,11 +45,9 @@ MISTAKES = {
     "start": "start no",
     "convert manifest": "convert manifest no out",
     "places check": "places check no",
-    "map estimate": "map estimate no --encoder no",
     "places show": "places show no",
     "places split": "places split no --test a",
     "simulate": "simulate no out",
-    "weights": "weights no",
     "train": "train no out",
     "encoders": "encoders no",
     "embed": "embed no no out",
@@ -64,8 +62,7 @@ MISTAKES = {
     "locate": "locate no no.jpg",
     "follow": "follow no no.jpg",
     "densify": "densify no no.jpg",
-    "recover file": "recover file no.csv out",
-    "recover images": "recover images no no out",
+    "recover": "recover no.csv out",
     "serve": "serve no",
     "evaluate": "evaluate no no out",
     "compare": "compare no no",
@@ -127,7 +124,7 @@ def test_exit_codes(name: str, typed: Typed, tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_command_that_does_not_exist_is_a_usage_error_that_names_a_similar_one(typed: Typed) -> None:
-    for words, similar in (("trian",), "train"), (("map", "bild"), "build"), (("recover", "fil"), "file"):
+    for words, similar in (("trian",), "train"), (("map", "bild"), "build"), (("places", "splitt"), "split"):
         result = typed(*words)
         assert result.returncode == 2
         assert f"'{similar}'" in result.stderr
@@ -138,11 +135,10 @@ def test_a_command_that_does_not_exist_is_a_usage_error_that_names_a_similar_one
     ("words", "names"),
     [
         ("train", (*preset_names(), *LOSS_NAMES)),
-        ("weights", WEIGHT_SETS),
+        ("encoders", WEIGHT_SETS),
         ("evaluate", PROTOCOLS),
         ("reproduce", (*SETS, *PROTOCOLS, *ROWS)),
-        ("recover file", METHODS),
-        ("recover images", METHODS),
+        ("recover", METHODS),
     ],
 )
 def test_help_lists_the_names_that_the_program_knows(
@@ -174,7 +170,7 @@ def test_results_are_not_replaced_unasked(mappable: Run, wall: Path, wall_map: P
     drive = wall / "fog"
     refused("out.h5", "map", "show", wall_map, "--out", tmp_path / "out.h5")
     refused("out.csv", "locate", wall_map, drive, "--out", tmp_path / "out.csv")
-    refused("map.png", "places", "show", wall, "--picture", tmp_path / "map.png")
+    refused("map.png", "places", "show", wall, "--out", tmp_path / "map.png")
     refused("found/result.json", "evaluate", wall_map, wall, tmp_path / "found")
     assert "map.json: exists" in str(mappable("map", "build", wall, tmp_path, "--encoder", wall_map).exception)
 
@@ -186,13 +182,13 @@ def test_results_are_not_replaced_unasked(mappable: Run, wall: Path, wall_map: P
         ("map show MAP", {"landmarks", "encoder", "calibration"}),
         ("map verify MAP", {"landmarks", "files", "bytes"}),
         ("map remove MAP ID", {"landmarks", "encoder", "calibration"}),
-        ("map add MAP WALL --sequence fog --landmarks 2", {"landmarks", "encoder", "calibration"}),
+        ("map add MAP WALL --sequence fog --spacing 100", {"landmarks", "encoder", "calibration"}),
         ("places show WALL", {"places", "sequences", "notes"}),
         ("places split WALL --calibration rain --test fog", {"train", "calibration", "test"}),
         ("convert manifest WALL OUT --no-pixels", {"places", "sequences", "notes"}),
         ("densify MAP IMAGES", {"images", "added", "landmarks", "left_out"}),
         ("embed MAP WALL OUT --split test", {"descriptors", "dimensions", "encoder"}),
-        ("recover file RANGES OUT", {"points", "ranges", "undetermined"}),
+        ("recover RANGES OUT", {"points", "ranges", "undetermined"}),
         ("evaluate MAP WALL OUT --positive-radius 5 --negative-radius 9 --protocols table1", {"report", "models"}),
     ],
 )

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from mappable.cli.embed import embed
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
-from mappable.places import find_pack, load_places, pack_images
+from mappable.places import load_places, pack_images
 from mappable.readers import convert
 
 pytestmark = pytest.mark.medium
@@ -56,38 +56,33 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_images_of_a_converted_set_are_described(encoder_file: Path, collection: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = run(encoder_file, collection, out, "--precision", "float32", "--batch-size", 4)
+    result = run(encoder_file, collection, out, "--json")
     assert result.exit_code == 0, result.output
     encoder = Encoder.load(encoder_file)
-    for text in ("6 descriptors of 1,024 numbers", encoder.fingerprint, "from image files on cpu", f"written to {out}"):
-        assert text in result.stdout
+    facts = json.loads(result.stdout)
+    assert (facts["descriptors"], facts["dimensions"], facts["packed"]) == (6, 1024, False)
+    assert (facts["encoder"], facts["device"], facts["out"]) == (encoder.fingerprint, "cpu", str(out))
     descriptors = np.load(out / "descriptors.npy")
-    np.testing.assert_array_equal(descriptors, encoder.embed(load_places(collection), precision="float32"))
+    np.testing.assert_array_equal(descriptors, encoder.embed(load_places(collection)))
     assert load_places(out) == load_places(collection)
     assert json.loads((out / "descriptors.json").read_text())["encoder"] == encoder.fingerprint
 
 
-def test_packed_pixels_are_used_where_they_are_of_the_encoders_size(
+def test_packed_pixels_are_used_if_they_have_the_size_of_the_encoder_and_all_images(
     encoder_file: Path, collection: Path, tmp_path: Path
 ) -> None:
-    run(encoder_file.parent, collection, tmp_path / "files")  # the folder of a run will do
+    def packed(out: str, *options: str) -> bool:
+        return bool(json.loads(run(encoder_file, collection, tmp_path / out, "--json", *options).stdout)["packed"])
+
+    run(encoder_file.parent, collection, tmp_path / "files")  # the folder of a training run
     convert("manifest", tmp_path / "set", collection, size=(24, 24))
-    assert "from image files" in run(encoder_file, collection, tmp_path / "others").stdout
+    pack_images(load_places(collection)[:4], collection, size=(32, 32))
+    assert not packed("others")
+    assert packed("train", "--split", "train")
     convert("manifest", tmp_path / "set", collection, size=(32, 32))
-    assert len(find_pack(collection, (32, 32))) == 6
     (tmp_path / "set/day/3.jpg").unlink()
-    assert "from packed pixels" in run(encoder_file, collection, tmp_path / "pack").stdout
-    assert contents(tmp_path / "pack") == contents(tmp_path / "files")
-
-
-def test_a_pack_that_lacks_an_image_is_passed_over(encoder_file: Path, collection: Path, tmp_path: Path) -> None:
-    places = load_places(collection)
-    pack_images(places[:4], collection, size=(32, 32))
-    assert "from image files" in run(encoder_file, collection, tmp_path / "all").stdout
-    assert load_places(tmp_path / "all") == places
-    assert "from packed pixels" in run(encoder_file, collection, tmp_path / "train", "--split", "train").stdout
-    descriptors = np.load(tmp_path / "all/descriptors.npy")
-    np.testing.assert_array_equal(descriptors[:4], np.load(tmp_path / "train/descriptors.npy"))
+    assert packed("pack")
+    assert contents(tmp_path / "pack") == contents(tmp_path / "files") == contents(tmp_path / "others")
 
 
 def test_one_split_alone_from_a_table(encoder_file: Path, collection: Path, tmp_path: Path) -> None:
@@ -98,7 +93,7 @@ def test_one_split_alone_from_a_table(encoder_file: Path, collection: Path, tmp_
 
 
 def test_hloc_gets_its_file(encoder_file: Path, collection: Path, tmp_path: Path) -> None:
-    result = run(encoder_file, collection, tmp_path / "global.h5", "--format", "hloc")
+    result = run(encoder_file, collection, tmp_path / "global.h5")
     assert result.exit_code == 0, result.output
     with h5py.File(tmp_path / "global.h5", "r") as opened:
         assert opened["day/5.jpg"]["global_descriptor"].shape == (1024,)
@@ -128,7 +123,7 @@ def test_mistakes_are_found_before_any_image_is_described(
     foreign.write_bytes(b"nothing")
     for arguments, problem in (
         ((encoder_file, collection, collection), "already contains a table of places"),
-        ((encoder_file, collection, out, "--format", "hloc"), "ends in .h5"),
+        ((encoder_file, collection, tmp_path / "out.h5", "--on", "local"), "Parquet shards"),
         ((encoder_file, collection, out, "--split", "calibration"), "no place has the split 'calibration'"),
         ((encoder_file, collection, out, "--device", "cuda"), "cuda"),
         ((encoder_file, tmp_path / "nowhere", out), "no such table of places"),

@@ -55,7 +55,7 @@ def drive(mappable: Run, wall: Path, wall_map: Path, tmp_path_factory: pytest.Te
         *("--out", folder / "located.tum", "--out", folder / "hloc.pairs"),
     )
     assert located.exit_code == 0, located.output
-    recover = ("recover", "images", wall_map, folder / "fog.parquet", folder / "recovered")
+    recover = ("recover", wall_map, folder / "fog.parquet", folder / "recovered")
     recovered = mappable(*recover, "--truth", folder / "fog.parquet")
     assert recovered.exit_code == 0, recovered.output
     return Drive(places, json.loads(located.stdout), folder)
@@ -136,7 +136,7 @@ def test_hlocs_pairs_name_what_its_descriptors_hold_and_are_what_it_would_retrie
     mappable: Run, drive: Drive, wall_map: Path, wall_encoder: Path, tmp_path: Path
 ) -> None:
     assert mappable("map", "show", wall_map, "--out", tmp_path / "landmarks.h5").exit_code == 0
-    embedded = mappable("embed", wall_encoder, drive.table, tmp_path / "queries.h5", "--format", "hloc")
+    embedded = mappable("embed", wall_encoder, drive.table, tmp_path / "queries.h5")
     assert embedded.exit_code == 0, embedded.output
     with h5py.File(tmp_path / "queries.h5", "r") as opened:
         assert list(opened) == ["fog"]  # a folder is a group, in which its images are groups

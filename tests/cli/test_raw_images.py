@@ -113,7 +113,7 @@ def test_python_tables_densify_and_recover_decode_alike(
     assert Landmarks.verify(tmp_path / "dense").undistortion_file == next(
         (tmp_path / "dense").glob("undistortion-*.bin")
     )
-    recovered = mappable("recover", "images", moved_map, raw_wall / "fog", tmp_path / "out", "--json")
+    recovered = mappable("recover", moved_map, raw_wall / "fog", tmp_path / "out", "--json")
     assert recovered.exit_code == 0, recovered.output
     assert json.loads(recovered.stdout)["points"] == 119
 

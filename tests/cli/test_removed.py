@@ -15,12 +15,12 @@ def test_each_removed_name_has_its_sentence(name: str) -> None:
 
 
 def test_what_exists_is_not_refused() -> None:
-    assert removed(["recover", "file", "ranges.csv", "out", "--figure"]) is None
+    assert removed(["recover", "ranges.csv", "out", "--truth", "file"]) is None
 
 
 @pytest.mark.medium
 def test_a_removed_option_stops_the_command() -> None:
-    words = ["recover", "file", "ranges.csv", "out", "--certificate"]
+    words = ["recover", "ranges.csv", "out", "--certificate"]
     result = subprocess.run([sys.executable, "-m", "mappable", *words], capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr.startswith("error: recover file --certificate: no longer exists; ")
+    assert result.stderr.startswith("error: recover --certificate: no longer exists; ")

@@ -229,7 +229,7 @@ def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     command = ["reproduce", *map(str, words), "--set", "size=48x32", "--set", "clusters=4", "--set", "landmarks=8"]
     missing = CliRunner().invoke(app, command).exception
     assert "vgg16-caffe is not in the cache" in str(missing)
-    assert str(missing).endswith("with: mappable weights vgg16-caffe --sha256 88682ab5")
+    assert str(missing).endswith("with: mappable encoders vgg16-caffe --sha256 88682ab5")
     torch.save(weights, tmp_path / "caffe.pth")
     own = hashlib.sha256((tmp_path / "caffe.pth").read_bytes()).hexdigest()
     for each in (["weights", "vgg16-caffe", "--file", str(tmp_path / "caffe.pth"), "--sha256", own], command):

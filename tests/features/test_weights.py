@@ -227,7 +227,7 @@ def test_the_papers_set_is_believed_by_a_hash_of_the_user_alone(cache: Path, vgg
     file, tensors = tmp_path / "caffe.safetensors", made_up(0.25)
     unknown = refusal("vgg16-caffe", tensors, file)
     own = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert unknown.endswith(f"run: mappable weights vgg16-caffe --file {file} --sha256 {own}")
+    assert unknown.endswith(f"run: mappable encoders vgg16-caffe --file {file} --sha256 {own}")
     assert "vgg16_features-amdegroot-88682ab5.pth" in unknown
     for given in ("0" * 8, "0" * 64, own[:63] + ("1" if own[63] == "0" else "0")):
         with pytest.raises(BadInputError, match=rf"caffe\.safetensors: SHA-256 is {own}, expected '{given}'"):
@@ -264,7 +264,7 @@ def test_the_published_digits_alone_are_never_enough_unless_the_user_gives_them(
     file.write_bytes(published)
     with pytest.raises(BadInputError, match=r"downloaded\.pth: not vgg16-caffe, but"):
         load_weights("vgg16-caffe", file)
-    remedy = f"with: mappable weights vgg16-caffe --sha256 {torchvision.digits}$"
+    remedy = f"with: mappable encoders vgg16-caffe --sha256 {torchvision.digits}$"
     for get in (load_weights, fetch_weights):
         with pytest.raises(BadInputError, match=remedy):
             get("vgg16-caffe")
@@ -332,7 +332,7 @@ def test_the_next_source_is_tried_and_if_all_fail_the_sentence_names_them(
     with pytest.raises(BadInputError) as failed:
         load_weights("vgg16-v1")
     assert f"{absent}: cannot be downloaded ([Errno" in str(failed.value)
-    assert str(failed.value).endswith("mappable weights vgg16-v1 --file FILE")
+    assert str(failed.value).endswith("mappable encoders vgg16-v1 --file FILE")
     assert "\n" not in str(failed.value)
 
 

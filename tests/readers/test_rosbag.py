@@ -16,7 +16,6 @@ from mappable.cli.app import app
 from mappable.errors import BadInputError
 from mappable.places.odometry import load_odometry
 from mappable.places.table import Places
-from mappable.readers.bag_logs import read_bag_odometry
 from mappable.readers.registry import read_places
 from mappable.readers.ros_images import raw_pixels
 
@@ -129,9 +128,6 @@ def test_odometry_is_kept_with_its_covariance(tmp_path: Path, kind: Kind) -> Non
     bag = writer.write(tmp_path, "run")
     places = read_places("rosbag", bag)
     kept = load_odometry(places.root / "run-frames/odometry.parquet")
-    np.testing.assert_array_equal(read_bag_odometry(bag).pose, kept.pose)
-    with pytest.raises(BadInputError, match="/nowhere"):
-        read_bag_odometry(bag, "/nowhere")
     assert (kept.time - START).tolist() == [number * TENTH for number in range(8)]
     steps = np.arange(8)
     np.testing.assert_allclose(kept.pose, np.column_stack([steps, -steps, 0.2 * steps]), atol=1e-9)

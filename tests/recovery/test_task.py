@@ -8,7 +8,7 @@ import pytest
 
 from mappable.errors import BadInputError
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.task import POSITIONS, SUMMARY, TRAJECTORY, Measured, Task, recover_to_folder
+from mappable.recovery.task import FIGURE, POSITIONS, SUMMARY, TRAJECTORY, Measured, Task, recover_to_folder
 
 
 def square() -> Measured:
@@ -26,9 +26,12 @@ def written(file: Path, text: str) -> Path:
     return file
 
 
+@pytest.mark.medium
 def test_positions_times_and_a_summary_are_written(tmp_path: Path) -> None:
     said = recover_to_folder(Task(), square, tmp_path / "out")
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted([POSITIONS, TRAJECTORY, SUMMARY])
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted(
+        [POSITIONS, TRAJECTORY, SUMMARY, FIGURE]
+    )
     assert np.loadtxt(tmp_path / "out" / TRAJECTORY)[:, 0].tolist() == [10.0, 11.0, 12.0, 13.0]
     summary = json.loads((tmp_path / "out" / SUMMARY).read_text())
     assert (summary["file"], summary["method"], summary["points"], summary["assumed"]) == (
@@ -40,6 +43,7 @@ def test_positions_times_and_a_summary_are_written(tmp_path: Path) -> None:
     assert next(said.lines()).startswith("4 points in 2 dimensions, 6 ranges")
 
 
+@pytest.mark.medium
 def test_a_radius_leaves_longer_ranges_out(tmp_path: Path) -> None:
     assert recover_to_folder(Task(radius=2.5), square, tmp_path / "out").ranges == 4
 
@@ -60,6 +64,7 @@ def test_what_is_wrong_is_found_before_anything_is_measured(tmp_path: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.medium
 def test_a_truth_of_fewer_dimensions_is_refused(tmp_path: Path) -> None:
     truth = written(tmp_path / "truth.csv", "x,y\n0,0\n2,0\n2,2\n0,2\n")
     assert recover_to_folder(Task(truth=truth), square, tmp_path / "out").scores

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -25,7 +26,6 @@ from mappable.cli import (
     simulate,
     start,
     train,
-    weights,
 )
 from mappable.cli.names import ListingCommand
 
@@ -55,33 +55,21 @@ def _mappable(
     """Options of `mappable` itself."""
 
 
-START, IMAGES, ENCODERS, MAPS = (
-    "Start",
-    "Images and tables",
-    "Encoders",
-    "Maps",
-)  # panels of the help, as on docs/commands.md
-RECOVERY, EVALUATION = "Recovery", "Evaluation"
-
-app.command(rich_help_panel=START)(start.start)
-app.add_typer(convert.app, name="convert", rich_help_panel=IMAGES)
-app.add_typer(places.app, name="places", rich_help_panel=IMAGES)
-app.command(rich_help_panel=IMAGES, cls=ListingCommand)(simulate.simulate)
-app.command(rich_help_panel=ENCODERS)(encoders.encoders)
-app.command(rich_help_panel=ENCODERS, cls=ListingCommand)(weights.weights)
-app.command(rich_help_panel=ENCODERS, cls=ListingCommand)(train.train)
-app.command(rich_help_panel=ENCODERS)(embed.embed)
-app.command(rich_help_panel=ENCODERS)(export.export)
-app.add_typer(map.app, name="map", rich_help_panel=MAPS)
-app.command(rich_help_panel=MAPS)(locate.locate)
-app.command(rich_help_panel=MAPS)(follow.follow)
-app.command(rich_help_panel=MAPS)(densify.densify)
-app.command(rich_help_panel=MAPS)(serve.serve)
-app.add_typer(recover.app, name="recover", rich_help_panel=RECOVERY)
-app.command(rich_help_panel=EVALUATION, cls=ListingCommand)(evaluate.evaluate)
-app.command(rich_help_panel=EVALUATION)(compare.compare)
-app.command(rich_help_panel=EVALUATION, cls=ListingCommand)(reproduce.reproduce)
-app.command(rich_help_panel=EVALUATION)(demo.demo)
+# Commands and groups of commands by the panels of the help, in the order of docs/commands.md.
+PANELS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
+    "Start": (start.start,),
+    "Images and tables": (convert.app, places.app, simulate.simulate),
+    "Encoders": (encoders.encoders, train.train, embed.embed, export.export),
+    "Maps": (map.app, locate.locate, follow.follow, densify.densify, serve.serve),
+    "Recovery": (recover.recover,),
+    "Evaluation": (evaluate.evaluate, compare.compare, reproduce.reproduce, demo.demo),
+}
+for panel, commands in PANELS.items():
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, rich_help_panel=panel)
+        else:
+            app.command(rich_help_panel=panel, cls=ListingCommand)(command)
 
 
 def _join_lines(group: typer.Typer) -> None:

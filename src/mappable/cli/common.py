@@ -1,12 +1,12 @@
 """Shared by several commands: types of arguments and options, and functions that open tables and images."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from mappable.cli.output import print_json as print_json
 from mappable.cli.output import print_used_images
 from mappable.errors import BadInputError
 
@@ -109,10 +109,6 @@ OverwriteFiles = Annotated[bool, typer.Option("--overwrite", help="Replace exist
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
 
 
-def print_json(result: Any) -> None:
-    typer.echo(json.dumps(result, indent=2))
-
-
 def check_new(overwrite: bool, *files: Path | None) -> None:
     """Raise, before the work starts, if a file exists or cannot be written; None stands for no file."""
     from mappable.files import check_writable
@@ -150,10 +146,10 @@ def encoder_or_descriptors(
     opened: "Landmarks",
     places: "Places | None",
     *,
-    encoder: str | None,
-    descriptors: Path | None,
-    fingerprint: str | None,
-    device: str,
+    encoder: str | None = None,
+    descriptors: Path | None = None,
+    fingerprint: str | None = None,
+    device: str = "auto",
     backend: Literal["torch", "onnx"] | None = None,
     trust_code: bool = False,
 ) -> "ImageEncoder":

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.arrays import evenly
 from mappable.cli.common import report_failures
 from mappable.cli.output import print_accuracy, print_recovery, print_world
 from mappable.errors import BadInputError
-from mappable.places.picture import draw_map
-from mappable.places.world_record import SHEET
 
 if TYPE_CHECKING:
     from mappable.evaluation.reproduce import PlannedModel, Study
@@ -45,6 +42,8 @@ def demo(
     from mappable.evaluation.reproduce import load_study, plan
     from mappable.evaluation.rows import rows_named
     from mappable.evaluation.sets import PLACES, find_set
+    from mappable.places.picture import draw_map
+    from mappable.places.world_record import SHEET
     from mappable.worlds import find_world
 
     find_world(SET)  # before anything else, because the worlds are another package
@@ -136,6 +135,7 @@ def _build_map(study: "Study", model: "PlannedModel", folder: Path) -> "Map":
 
 
 def _locate_some(study: "Study", model: "PlannedModel", opened: "Map") -> None:
+    from mappable.arrays import evenly
     from mappable.cli.locate import print_locations
 
     queries = study.setup.queries

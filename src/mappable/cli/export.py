@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mappable.cli.common import AsJson, Overwrite, check_new, print_json
-from mappable.cli.output import print_used_images
+from mappable.cli.common import AsJson, Overwrite, check_new
+from mappable.cli.output import print_record, print_used_images
 from mappable.errors import BadInputError
 
 
@@ -22,19 +22,13 @@ def export(
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT.onnx", help="File to write, with the suffix .onnx.")],
     int8: Annotated[
-        bool, typer.Option("--int8", help="Compute convolutions in int8: faster on a CPU, slightly less accurate.")
-    ] = False,
-    calibrate: Annotated[
         Path | None,
         typer.Option(
-            help="With --int8 (required): places whose images measure value ranges and accuracy. "
-            "A folder written by `mappable convert` or `mappable simulate`, or a table.",
+            help="Compute convolutions in int8: faster on a CPU, slightly less accurate. The images of PLACES measure "
+            "value ranges and accuracy. A folder written by `mappable convert` or `mappable simulate`, or a table.",
             metavar="PLACES",
         ),
     ] = None,
-    images: Annotated[
-        int, typer.Option(help="With --int8: number of images for measuring value ranges.", metavar="N", min=1)
-    ] = 64,
     tolerate: Annotated[
         float,
         typer.Option(help="With --int8: largest loss of accuracy, in percentage points.", metavar="POINTS", min=0),
@@ -65,25 +59,19 @@ def export(
 
     check_file(out)
     check_new(overwrite, out)
-    if int8 != (calibrate is not None):
-        raise BadInputError("--int8 and --calibrate PLACES go together: give both, because images calibrate int8")
-    source = given = _exportable(find_encoder(encoder_file))
-    if given.suffix == ".onnx" and not int8:
-        raise BadInputError(f"{given}: is an ONNX file already; give --int8 to convert it to int8")
+    source = trained = _exportable(find_encoder(encoder_file))
+    if trained.suffix == ".onnx" and int8 is None:
+        raise BadInputError(f"{trained}: is an ONNX file already; give --int8 to convert it to int8")
     facts: dict[str, Any] = {}
     with TemporaryDirectory(prefix="mappable-") as folder:
         if source.suffix != ".onnx":
             source = Path(folder) / "float32.onnx" if int8 else out
-            facts["difference"] = export_onnx(Encoder.load(given), source)
-        if calibrate is not None:
-            facts["int8"] = _quantize(source, out, calibrate, images, tolerate, positive_radius)
+            facts["difference"] = export_onnx(Encoder.load(trained), source)
+        if int8 is not None:
+            facts["int8"] = _quantize(source, out, int8, tolerate, positive_radius)
     written = OnnxEncoder(out)
     facts |= {"encoder": written.fingerprint, "precision": written.precision, "dimensions": written.dimensions}
-    facts |= {"file": str(out), "bytes": out.stat().st_size}
-    if as_json:
-        print_json(facts)
-    else:
-        _print(facts, written.about.unit or "m")
+    print_record(facts | {"file": str(out), "bytes": out.stat().st_size}, as_json)
 
 
 def _exportable(source: Path | str) -> Path:
@@ -102,9 +90,7 @@ def _exportable(source: Path | str) -> Path:
     return file
 
 
-def _quantize(
-    source: Path, out: Path, table: Path, count: int, tolerate: float, radius: float | None
-) -> dict[str, Any]:
+def _quantize(source: Path, out: Path, table: Path, tolerate: float, radius: float | None) -> dict[str, Any]:
     from mappable.features.onnx_encoder import OnnxEncoder
     from mappable.features.onnx_int8 import export_int8
     from mappable.places.cache import find_packed
@@ -113,16 +99,4 @@ def _quantize(
     places, about = load_places(table), OnnxEncoder(source).about
     print_used_images(places, "measuring int8 on", references=places.references(), calibration=places.calibration())
     packed = find_packed(table, places, about.size, about.fit)
-    return asdict(export_int8(source, out, places, packed, count=count, tolerate=tolerate, radius=radius))
-
-
-def _print(facts: dict[str, Any], unit: str) -> None:
-    if "difference" in facts:
-        typer.echo(f"descriptors differ from torch's by at most {facts['difference']:.1e} (length of the difference)")
-    if found := facts.get("int8"):
-        within = f"within {found['radius']:g} {unit} of the nearest of {found['landmarks']:,} landmarks"
-        typer.echo(f"held-out images {within} by descriptor, of {found['queries']:,}:")
-        typer.echo(f"{found['float32']:.1f} % in float32, {found['int8']:.1f} % in int8")
-    numbers = f"{facts['dimensions']:,} numbers per descriptor"
-    typer.echo(f"encoder {facts['encoder']}, {facts['precision']}, {numbers}")
-    typer.echo(f"{facts['bytes'] / 1e6:,.1f} MB written to {facts['file']}")
+    return asdict(export_int8(source, out, places, packed, tolerate=tolerate, radius=radius))

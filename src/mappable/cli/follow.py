@@ -2,28 +2,23 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.common import (
-    BackendOption,
-    Device,
-    EncoderFile,
-    MapFolder,
-    Outputs,
-    OverwriteFiles,
-    check_new,
-    report_failures,
-)
+from mappable.cli.common import Device, EncoderFile, MapFolder, Outputs, OverwriteFiles, check_new, report_failures
 from mappable.errors import BadInputError, MappableError
 
 if TYPE_CHECKING:
     from mappable.localization.feeds import FeedImage
-    from mappable.localization.localizer import Estimate
+    from mappable.localization.localizer import Estimate, Localizer
+    from mappable.odometry import Track
 
 SAVE_SECONDS = 1.0  # longest time between two writes of the state
 ROUNDING = 1e-6  # seconds; times are floating-point numbers
@@ -42,8 +37,8 @@ def follow(
     odometry: Annotated[
         Path | None,
         typer.Option(
-            help="Table of the robot's motion (.csv, .parquet): time,x,y,yaw or time,forward,left,turn. Its times are "
-            "on the clock of the images.",
+            help="The robot's motion: a TUM file, or a table (.csv, .parquet) with time,x,y,yaw or "
+            "time,forward,left,turn. Its times are on the clock of the images.",
             metavar="FILE",
         ),
     ] = None,
@@ -64,7 +59,6 @@ def follow(
     out: Outputs = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
-    backend: BackendOption = None,
     overwrite: OverwriteFiles = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per image.")] = False,
 ) -> None:
@@ -79,83 +73,113 @@ def follow(
     from mappable.localization.feeds import feed
     from mappable.localization.localizer import Localizer
     from mappable.localization.map import open_map
+    from mappable.locks import alone_with
     from mappable.odometry import read_track
 
     outputs = out or []
     check_new(overwrite, *files_of(outputs))
-    opened = open_map(folder, encoder=encoder, device=device, backend=backend)
-    check_outputs(outputs, Poses(opened.landmarks.frame, [], opened.landmarks))
-    localizer = Localizer(opened)
-    track = None if odometry is None else read_track(odometry).flat()
-    if state is not None and state.exists():
-        localizer.load(state)
-    resumed, skipped, trusted, images, saved = localizer.time, 0, 0, 0, time.monotonic()
+    opened = open_map(folder, encoder=encoder, device=device)
+    landmarks = opened.landmarks
+    check_outputs(outputs, Poses(landmarks.frame, [], landmarks))
+    track = None if odometry is None else read_track(odometry)
+    counts: Counter[str] = Counter()
     failures: list[str] = []
     recorded: list[Estimate] = []
-    recorded_images: list[str | Path] = []
-    with held_back(say="stopping after this image") as stopped:
-        for one in _noted(feed(source, wait, stopped), failures):
-            if stopped():
-                break
-            if resumed is not None and one.time <= resumed:
-                skipped += 1
-                continue
-            last = localizer.time
-            if last is not None and last <= one.time < last + every - ROUNDING:
-                continue
-            images += 1
-            motion = None
-            if track is not None and last is not None and one.time > last:
-                motion = track.between(last, one.time)
-            try:
-                found = localizer.update(one.image, one.time, motion)
-            except MappableError as error:
-                failures.append(str(error))
-                continue
-            trusted += found.trusted
+    images: list[str | Path] = []
+    times: list[float] = []
+    with alone_with(state) if state else nullcontext(), held_back(say="stopping after this image") as stopped:
+        localizer = Localizer(opened)
+        if state and state.exists():
+            localizer.load(state)
+        saved = time.monotonic()
+        source_images = takewhile(lambda _: not stopped(), _readable(feed(source, wait, stopped), failures))
+        for image, estimate in _estimates(localizer, track, every, source_images, counts, failures):
+            typer.echo(_json(estimate, every_pose) if as_json else _line(estimate, every_pose))
+            times[1:] = [image.time]  # the first and the last one
             if outputs:
-                recorded.append(found)
-                recorded_images.append(one.name if not isinstance(one.image, Path) else one.image)
-            typer.echo(_json(found, every_pose) if as_json else _line(found, every_pose))
-            if state is not None and time.monotonic() - saved >= SAVE_SECONDS:
+                recorded.append(estimate)
+                images.append(image.image if isinstance(image.image, Path) else image.name)
+            if state and time.monotonic() - saved >= SAVE_SECONDS:
                 localizer.save(state)
                 saved = time.monotonic()
-        if state is not None:
+        if not counts:
+            raise BadInputError(f"{source[0]}: no images came")
+        if track is not None:
+            _check_odometry(track, counts, times)
+        if state:
             localizer.save(state)
-        for sentence in write_poses(outputs, poses_of_estimates(opened.landmarks, recorded, recorded_images)):
+        for sentence in write_poses(outputs, poses_of_estimates(landmarks, recorded, images)):
             typer.echo(sentence, err=True)
-    if skipped:
+    if skipped := counts["skipped"]:
         typer.echo(f"note: skipped {skipped:,} images that are not later than the saved state", err=True)
-    if not images and not skipped:
-        raise BadInputError(f"{source[0]}: no images came")
-    typer.echo(f"trusted for {trusted:,} of {images:,} images; frame {opened.landmarks.frame.name}", err=True)
+    trusted = f"trusted for {counts['trusted']:,} of {counts['images']:,} images"
+    typer.echo(f"{trusted}; frame {landmarks.frame.name}", err=True)
     report_failures(failures)
 
 
-def _noted(images: Iterator["FeedImage"], failures: list[str]) -> Iterator["FeedImage"]:
+def _readable(images: "Iterator[FeedImage]", failures: list[str]) -> "Iterator[FeedImage]":
     """The images. If the source fails after some of them, note why and end: what came before counts."""
-    count = 0
+    yield next(images)
     try:
-        for one in images:
-            count += 1
-            yield one
+        yield from images
     except BadInputError as error:
-        if not count:
-            raise
         failures.append(str(error))
 
 
-def _line(found: "Estimate", every_pose: bool) -> str:
+def _estimates(
+    localizer: "Localizer",
+    track: "Track | None",
+    every: float,
+    images: "Iterator[FeedImage]",
+    counts: "Counter[str]",
+    failures: list[str],
+) -> "Iterator[tuple[FeedImage, Estimate]]":
+    """The images that can be used, with their estimates; counts images and the steps between them."""
+    resumed = localizer.time
+    for image in images:
+        last = localizer.time
+        if resumed is not None and image.time <= resumed:
+            counts["skipped"] += 1
+            continue
+        if last is not None and last <= image.time < last + every - ROUNDING:
+            continue
+        counts["images"] += 1
+        motion = None
+        if track is not None and last is not None and image.time > last:
+            motion = track.between(last, image.time)
+            counts["steps"] += 1
+            counts["moves"] += motion is not None
+        try:
+            estimate = localizer.update(image.image, image.time, motion)
+        except MappableError as error:
+            failures.append(str(error))
+            continue
+        counts["trusted"] += estimate.trusted
+        yield image, estimate
+
+
+def _check_odometry(track: "Track", counts: "Counter[str]", times: list[float]) -> None:
+    """Raise if the odometry has nothing for these images, and warn if it lacks a part."""
+    steps, moves = counts["steps"], counts["moves"]
+    if steps and not moves:
+        known = f"the odometry is from {track.seconds[0]:.3f} to {track.seconds[-1]:.3f} s"
+        images = f"the images are from {times[0]:.3f} to {times[-1]:.3f} s"
+        raise BadInputError(f"{track.file}: {known}, but {images}: give odometry of the same drive")
+    if moves < steps:
+        typer.echo(f"warning: {track.file} covers {moves:,} of {steps:,} steps between images", err=True)
+
+
+def _line(estimate: "Estimate", every_pose: bool) -> str:
     where = ""
-    if found.trusted or every_pose:
-        where = " ".join(f"{value:.2f}" for value in found.position)
-        where += "" if found.heading is None else f" heading {found.heading:.2f} rad"
+    if estimate.trusted or every_pose:
+        where = " ".join(f"{value:.2f}" for value in estimate.position)
+        where += "" if estimate.heading is None else f" heading {estimate.heading:.2f} rad"
         where = f"  {where}"
-    return f"{found.time:.3f}  {found.state}{where}  {found.reason or 'trusted'}"
+    return f"{estimate.time:.3f}  {estimate.state}{where}  {estimate.reason or 'trusted'}"
 
 
-def _json(found: "Estimate", every_pose: bool) -> str:
-    values = asdict(found)
-    if not found.trusted and not every_pose:
+def _json(estimate: "Estimate", every_pose: bool) -> str:
+    values = asdict(estimate)
+    if not estimate.trusted and not every_pose:
         values |= dict.fromkeys(POSE)
     return json.dumps(values)

@@ -1,13 +1,13 @@
 """`mappable locate MAP IMAGES...`: find where images were taken, in metres, and how reliable each position is."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from mappable.cli.common import (
     AsJson,
@@ -24,18 +24,15 @@ from mappable.cli.common import (
     check_new,
     encoder_or_descriptors,
     packed_images,
-    print_json,
     report_failures,
 )
-from mappable.cli.output import print_table
+from mappable.cli.output import print_json, print_records
 
 if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.localization.location import Location, Outcome
     from mappable.maps.landmarks import Landmarks
     from mappable.places.table import Places
-
-REASONS_SHOWN = 3  # images per kind of reason, below the table
 
 
 def locate(
@@ -121,45 +118,30 @@ def _described_images(file: Path) -> "Places":
     return read_descriptors(file).places
 
 
-def print_locations(opened: "Landmarks", found: "Sequence[Outcome]", true: "Floats | None" = None) -> None:
+def print_locations(landmarks: "Landmarks", outcomes: "Sequence[Outcome]", true: "Floats | None" = None) -> None:
     """Print one line per image; if the true positions (n, k) are given, also the error of each."""
-    from mappable.localization.location import AXES, Location
+    from mappable.localization.location import AXES, Location, table
 
-    axes = [*AXES[: opened.dimensions], *(("latitude", "longitude") if opened.frame.crs else ())]
-    located = [one for one in found if isinstance(one, Location)]
-    coverage = next((f"{100 * one.coverage:g} % " for one in located if one.coverage is not None), "")
-    turned = any(one.heading is not None for one in located)
-    axes += ["heading (rad)"] if turned else []
-    numbers = [*axes, f"distance to landmark ({opened.unit})", f"{coverage}interval"]
-    numbers += [] if true is None else [f"error ({opened.unit})"]
-    rows: list[list[str | Text]] = []
-    for row, one in enumerate(found):
-        if not isinstance(one, Location):
-            reason = one.error.removeprefix(f"{one.image}: ")
-            rows.append([one.image, *[""] * (len(numbers) + 1), Text(reason, "red")])
-            continue
-        distance = "" if one.distance is None else f"{one.distance:.1f}"
-        interval = "" if one.low is None else f"{one.low:.1f} to {one.high:.1f}"
-        status = Text("confident", "green") if one.confident else Text(one.reason.partition(":")[0], "yellow")
-        where = [f"{value:.2f}" for value in one.coordinates]
-        where += [f"{value:.6f}" for value in (one.latitude, one.longitude) if value is not None]
-        where += [] if not turned else ["" if one.heading is None else f"{one.heading:.2f}"]
-        error = [] if true is None else [f"{math.dist(one.coordinates, true[row]):.1f}"]
-        rows.append([one.image, *where, distance, interval, *error, one.landmark, status])
-    print_table(["image", *numbers, "landmark", ""], rows, numbers=numbers)
+    located = [outcome for outcome in outcomes if isinstance(outcome, Location)]
+    columns = ("image", *AXES, "latitude", "longitude", "heading", "distance", "low", "high", "landmark", "confident")
+    rows = []
+    for number, (outcome, cells) in enumerate(zip(outcomes, table(outcomes, landmarks.dimensions), strict=True)):
+        row = {name: cells.get(name, "") for name in columns}
+        if isinstance(outcome, Location):
+            row |= {name: f"{row[name]:.6f}" for name in ("latitude", "longitude") if row[name] != ""}
+            row["not confident"] = outcome.reason.partition(":")[0]
+            row["true error"] = "" if true is None else math.dist(outcome.coordinates, true[number])
+        rows.append(row | {"problem": outcome.error})
+    print_records(rows)
     _print_reasons(located)
-    confident = sum(one.confident for one in located)
-    typer.echo(f"confident for {confident:,} of {len(found):,} images; frame {opened.frame.name} ({opened.unit})")
+    confident = sum(location.confident for location in located)
+    frame = f"frame {landmarks.frame.name} ({landmarks.unit})"
+    typer.echo(f"confident for {confident:,} of {len(outcomes):,} images; {frame}")
 
 
 def _print_reasons(located: "Sequence[Location]") -> None:
-    """Print below the table why images are not confident: the first images of each kind of reason."""
-    kinds: dict[str, list[Location]] = {}
-    for one in located:
-        if ":" in one.reason:
-            kinds.setdefault(one.reason.partition(":")[0], []).append(one)
-    for kind, images in kinds.items():
-        for one in images[:REASONS_SHOWN]:
-            typer.echo(f"{kind}: {one.image}:{one.reason.partition(':')[2]}")
-        if len(images) > REASONS_SHOWN:
-            typer.echo(f"{kind}: {len(images) - REASONS_SHOWN:,} more images; --json has the reason of each")
+    """Print below the table why images are not confident: the first image of each kind of reason."""
+    kinds = Counter(location.reason.partition(":")[0] for location in reversed(located))
+    first = {location.reason.partition(":")[0]: location for location in reversed(located) if location.reason}
+    for kind, location in first.items():
+        typer.echo(f"{kinds[kind]:,} not confident, such as {location.image}: {location.reason}")

@@ -14,24 +14,20 @@ from mappable.cli.common import (
     MapFolder,
     OnlySplit,
     OverwriteFiles,
-    Seed,
     Table,
     TrustCode,
     check_new,
     encoder_or_descriptors,
     load_some_places,
     packed_or_files,
-    print_json,
     warn_if_paths_changed,
 )
-from mappable.cli.estimate import estimate
 from mappable.cli.map_build import build
-from mappable.cli.output import print_map
+from mappable.cli.output import print_map, print_record
 from mappable.errors import BadInputError
 
-app = typer.Typer(help="Build, show, change and verify maps of landmarks.", no_args_is_help=True)
+app = typer.Typer(name="map", help="Build, show, change and verify maps of landmarks.", no_args_is_help=True)
 app.command()(build)
-app.command()(estimate)
 
 
 @app.command()
@@ -75,20 +71,14 @@ def add(
     ],
     split: OnlySplit = None,
     sequence: Annotated[str | None, typer.Option(help="Use only the places of this sequence (default: all).")] = None,
-    condition: Annotated[str | None, typer.Option(help="Use only the places of this condition (default: all).")] = None,
-    landmarks: Annotated[
-        int | None,
-        typer.Option(help="Number of places to add, spread far apart (default: all places).", metavar="N", min=1),
-    ] = None,
     spacing: Annotated[
         float | None,
-        typer.Option(help="Instead of --landmarks: add one place per METRES along each sequence.", metavar="METRES"),
+        typer.Option(help="Add one place per METRES along each sequence (default: all places).", metavar="METRES"),
     ] = None,
     descriptors: DescriptorsFile = None,
     fingerprint: Fingerprint = None,
     encoder: EncoderFile = None,
     trust_code: TrustCode = False,
-    seed: Seed = 0,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -102,23 +92,19 @@ def add(
     from mappable.maps.folder import MAP
     from mappable.maps.landmarks import Landmarks
 
-    if landmarks is not None and spacing is not None:
-        raise BadInputError("--landmarks and --spacing exclude each other: give one of them")
     opened = Landmarks.verify(folder)
     if (table / MAP).is_file():
         merged = opened.merge(Landmarks.verify(table))
         print_map(merged.save(folder), as_json)
         warn_if_paths_changed(opened, merged)
         return
-    filters = {"split": split, "sequence": sequence, "condition": condition}
     table_places = load_some_places(table).replace(notes=())  # the notes describe the whole collection
-    places = table_places.decoded_as(opened.places.decoding)
-    places = places.where(**{name: value for name, value in filters.items() if value is not None})
+    filters = {name: value for name, value in (("split", split), ("sequence", sequence)) if value is not None}
+    places = table_places.decoded_as(opened.places.decoding).where(**filters)
     if not len(places):
-        given = ", ".join(f"{name} {value!r}" for name, value in filters.items() if value is not None)
-        raise BadInputError(f"{table}: no place has {given}; `mappable places show` lists the names")
-    every = landmarks is None and spacing is None
-    places = places[choose(places, landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
+        wanted = ", ".join(f"{name} {value!r}" for name, value in filters.items())
+        raise BadInputError(f"{table}: no place has {wanted}; `mappable places show` lists the names")
+    places = places[choose(places, spacing=spacing, every=spacing is None)]
     loaded = encoder_or_descriptors(
         opened,
         table_places,
@@ -192,11 +178,9 @@ def verify(folder: MapFolder, as_json: AsJson = False) -> None:
 
     verified = Landmarks.verify(folder)
     size = sum(file.length for file in verified.files.values())
-    if as_json:
-        print_json({"map": str(folder), "landmarks": len(verified), "files": len(verified.files), "bytes": size})
-        return
-    files = f"{len(verified.files)} files of {size / 1e6:,.1f} MB together"
-    typer.echo(f"{folder}: undamaged; {len(verified):,} landmarks in {files}")
+    facts = {"map": str(folder), "landmarks": len(verified), "files": len(verified.files), "bytes": size}
+    print_record(facts, as_json)
+    typer.echo("undamaged", err=as_json)
 
 
 @app.command()

@@ -1,7 +1,8 @@
 """`mappable map build PLACES OUT`: choose landmarks, describe them, and calibrate the place model."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,13 +20,13 @@ from mappable.cli.common import (
     packed_images,
     packed_or_files,
 )
+from mappable.cli.estimate import estimate_of, print_estimate
 from mappable.cli.output import print_map, print_used_images
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.features.descriptors import Described
     from mappable.maps.landmarks import Landmarks
-    from mappable.places.table import Places
 
 
 def build(
@@ -65,10 +66,14 @@ def build(
             metavar="PLACES",
         ),
     ] = None,
-    storage: Annotated[
-        Literal["float32", "float16"],
-        typer.Option(help="Type of stored descriptors; float16 takes half the space."),
-    ] = "float32",
+    estimate: Annotated[
+        bool,
+        typer.Option(
+            "--estimate",
+            help="Also estimate what the map will do on another visit: each visit is left out in turn, and located in "
+            "a map of the others. An encoder that `mappable train` made is judged on the images that it held out.",
+        ),
+    ] = False,
     device: Device = "auto",
     trust_code: TrustCode = False,
     overwrite: Overwrite = False,
@@ -82,7 +87,7 @@ def build(
     The map contains a copy of the encoder: `mappable locate` needs only the folder of the map. Of a torch.hub model,
     the map contains only the name and the commit.
     """
-    from mappable.features.descriptors import read_descriptors
+    from mappable.features.descriptors import Described, read_descriptors
     from mappable.localization.build import Options, build_map, build_map_of
     from mappable.localization.map import Map
     from mappable.maps.encoders import find_encoder, open_encoder
@@ -92,32 +97,42 @@ def build(
     check_new(overwrite, out / MAP)
     if sum((landmarks is not None, spacing is not None, every)) > 1:
         raise BadInputError("--landmarks, --spacing and --all exclude each other: give one of them")
-    options: Options = {
-        "landmarks": landmarks, "spacing": spacing, "every": every, "storage": storage,
-    }  # fmt: skip
+    if encoder is None and descriptors is None:
+        raise BadInputError("a map needs an encoder or descriptors: give --encoder FILE or --descriptors FILE")
     encoder_file = None if encoder is None else find_encoder(encoder)
+    options: Options = {"landmarks": landmarks, "spacing": spacing, "every": every}
     places = load_some_places(table)
+    described = absent = absent_images = None
     if descriptors is not None:
         described = read_descriptors(descriptors, places)
         for note in described.notes:
             typer.echo(f"warning: {note}", err=True)
         absent = None if elsewhere is None else read_descriptors(elsewhere)
-        _print_used_images(described.places)
-        built = build_map_of(described, fingerprint, elsewhere=absent, **options)
-    elif encoder_file is None:
-        raise BadInputError("a map needs an encoder or descriptors: give --encoder FILE or --descriptors FILE")
+        places = described.places
     else:
-        loaded = open_encoder(encoder_file, device, trust_code=trust_code)
-        absent_images = None
+        loaded = open_encoder(str(encoder_file), device, trust_code=trust_code)
         if elsewhere is not None:
             absent_images = packed_or_files(elsewhere, load_some_places(elsewhere), loaded, places.decoding)
-        _print_used_images(places)
-        built = build_map(
-            places, packed_images(table, places, loaded), encoder=loaded, elsewhere=absent_images, **options
-        )
+    used = {"references": places.references(), "calibration": places.calibration()}
+    print_used_images(places, "building the map from", **used)
+    if described is not None:
+        built = Map(build_map_of(described, fingerprint, elsewhere=absent, **options).landmarks, encoder_file)
+    else:
+        images = packed_images(table, places, loaded)
+        built = build_map(places, images, encoder=loaded, elsewhere=absent_images, **options)
     if _wants_index(built.landmarks):
         built = Map(built.landmarks.with_index(), built.encoder)
-    print_map(built.save(out).landmarks, as_json)
+    saved = built.save(out)
+    expected = None
+    if estimate:
+        if described is None:
+            vectors = loaded.embed(packed_or_files(table, places, loaded))
+            described = Described(places, vectors, loaded.fingerprint, loaded.about)
+        model = Path(encoder) if encoder is not None and Path(encoder).is_dir() else None
+        expected = estimate_of(described, model)
+    print_map(saved.landmarks, as_json, **({} if expected is None else {"estimate": asdict(expected)}))
+    if expected is not None and not as_json:
+        print_estimate(expected)
     typer.echo(f"written to {out}", err=as_json)
 
 
@@ -140,11 +155,6 @@ def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool 
     built = build_map_of(described, landmarks=count).landmarks
     print_map(Map(built, model).save(out).landmarks)
     return True
-
-
-def _print_used_images(places: "Places") -> None:
-    references, calibration = places.references(), places.calibration()
-    print_used_images(places, "building the map from", references=references, calibration=calibration)
 
 
 def _wants_index(built: "Landmarks") -> bool:

@@ -30,11 +30,61 @@ if TYPE_CHECKING:
 
 CONSOLE_COLUMNS = 10_000  # wide: a narrow terminal wraps long lines itself, but rich would cut off numbers
 SEQUENCES_SHOWN = 40  # rows of the table of sequences
+Record = Mapping[str, Any]
 
 
 def new_console() -> Console:
     """A console that prints text unchanged, with lines of any length."""
     return Console(width=CONSOLE_COLUMNS, highlight=False, markup=False, emoji=False)
+
+
+def print_json(result: Any) -> None:
+    typer.echo(json.dumps(result, indent=2))
+
+
+def print_record(record: Record, as_json: bool = False) -> None:
+    """Print a record as JSON, or with one line per value."""
+    if as_json:
+        print_json(record)
+        return
+    lines = dict(_lines(record))
+    width = max(map(len, lines))
+    for name, text in lines.items():
+        typer.echo(f"{name:<{width}}  {text}")
+
+
+def _lines(record: Record, group: str = "") -> Iterable[tuple[str, str]]:
+    """The names and texts of all values; the values of a record inside are named after it."""
+    for key, value in record.items():
+        name = f"{group}{key.replace('_', ' ')}"
+        if isinstance(value, Mapping):
+            yield from _lines(value, f"{name}: ")
+        elif text := _text(value):
+            yield name, text
+
+
+def _text(value: Any) -> str:
+    """A value as users read it; "" for None and for empty values."""
+    if isinstance(value, list | tuple):
+        return ", ".join(filter(None, map(_text, value)))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return "" if value is None else str(value)
+
+
+def print_records(records: Sequence[Record], title: str | None = None) -> None:
+    """Print a table with one row per record, and one column per key that is not empty in all of them."""
+    columns = {key: [_text(record.get(key)) for record in records] for record in records for key in record}
+    shown = {key: texts for key, texts in columns.items() if any(texts)}
+    numbers = [
+        key.replace("_", " ") for key in shown if any(isinstance(record.get(key), int | float) for record in records)
+    ]
+    headings = [key.replace("_", " ") for key in shown]
+    print_table(headings, zip(*shown.values(), strict=True), numbers=numbers, title=title)
 
 
 def print_table(
@@ -51,8 +101,10 @@ def print_table(
 
 def print_summary(summary: "Summary") -> None:
     """Print counts per sequence, extent, spacing and warnings; the table has at most SEQUENCES_SHOWN rows."""
-    _print_sequences(summary)
     console = new_console()
+    if summary.sequences:
+        sequences = [asdict(sequence) for sequence in summary.sequences[:SEQUENCES_SHOWN]]
+        print_records(sequences, title=f"{summary.places:,} places")
     if len(summary.sequences) > SEQUENCES_SHOWN:
         console.print(f"and {len(summary.sequences) - SEQUENCES_SHOWN:,} more sequences")
     for what, counts in (("conditions", summary.conditions), ("splits", summary.splits)):
@@ -83,66 +135,35 @@ def print_world(folder: Path, places: "Places") -> None:
 
     print_summary(summarize(places))
     record = read_record(folder)
-    rows = [*find_world(record["preset"]).describe(record), ("hash of the images", record["image_hash"])]
-    width = max(len(what) for what, _ in rows) + 2
-    console = new_console()
-    console.print("")
-    for what, value in rows:
-        console.print(f"{what:<{width}}{value}")
+    preset = record["preset"]
+    typer.echo("")
+    print_record(dict(find_world(preset).describe(record)) | {"hash of the images": record["image_hash"]})
     if record["every"] > 1:
         kept = f"these numbers describe one image in {record['every']}"
-        console.print(f"note: {kept}, not the length and spacing of a full run")
+        typer.echo(f"note: {kept}, not the length and spacing of a full run")
     if record["frozen"]:
-        console.print(f"the images are those of the frozen {record['preset']}")
+        typer.echo(f"the images are those of the frozen {preset}")
     elif record["frozen"] is False:
         reason = "most likely, another processor or library rounds differently, and results differ only slightly"
-        console.print(f"note: the images differ from those of the frozen {record['preset']}; {reason}")
+        typer.echo(f"note: the images differ from those of the frozen {preset}; {reason}")
 
 
-def _print_sequences(summary: "Summary") -> None:
-    """Print one row per sequence, without columns that are empty for all sequences."""
-    units = {frame.frame: frame.unit for frame in summary.frames}
-    columns: dict[str, list[str]] = {"sequence": [one.sequence for one in summary.sequences]}
-    columns["condition"] = [_joined(one.conditions) for one in summary.sequences]
-    columns["split"] = [_joined(one.splits) for one in summary.sequences]
-    columns["role"] = [_joined(one.roles) for one in summary.sequences]
-    columns["frame"] = [one.frame if len(summary.frames) > 1 else "" for one in summary.sequences]
-    columns["places"] = [f"{one.places:,}" for one in summary.sequences]
-    columns["length"] = [f"{one.length:,.1f} {units[one.frame]}" for one in summary.sequences]
-    columns["spacing"] = [f"{one.spacing:,.2f} {units[one.frame]}" for one in summary.sequences]
-    columns["duration"] = ["" if one.duration_s is None else f"{one.duration_s:,.0f} s" for one in summary.sequences]
-    shown = {heading: values for heading, values in columns.items() if any(values)}
-    rows = list(zip(*shown.values(), strict=True))[:SEQUENCES_SHOWN]
-    numbers = ("places", "length", "spacing", "duration")
-    print_table(list(shown), rows, numbers=numbers, title=f"{summary.places:,} places")
-
-
-def _joined(values: tuple[str, ...]) -> str:
-    return ", ".join(value for value in values if value)
-
-
-def print_training(out: Path, unit: str, as_json: bool = False) -> None:
+def print_training(out: Path, as_json: bool = False) -> None:
     """Print time and speed of a training run, and the monitor's accuracy before and after."""
     from mappable.learning.metrics import read_metrics
 
     lines = read_metrics(out)
     steps = [line for line in lines if "loss" in line]
-    scores = [line for line in lines if "accuracy" in line]
-    shares = [line["accuracy"] for line in ([scores[0], scores[-1]] if scores and steps else scores)]
-    count = max(line["iteration"] for line in lines) if steps else 0
-    seconds = steps[-1]["seconds"] if steps else 0.0
-    # The harmonic mean is the number of all images divided by the total time.
-    speed = harmonic_mean([line["images_per_second"] for line in steps]) if steps else None
-    if as_json:
-        facts = {"iterations": count, "seconds": seconds, "images_per_second": speed, "accuracy": shares}
-        typer.echo(json.dumps({"encoder": str(out / "encoder.safetensors")} | facts, indent=2))
-        return
-    if steps:
-        typer.echo(f"training: {count:,} iterations in {seconds:.1f} s, {speed:,.0f} images/s")
-    if scores:
-        shown = " -> ".join(f"{100 * share:.1f} %" for share in shares)
-        typer.echo(f"calibration images whose nearest landmark is within {scores[0]['radius']:g} {unit}: {shown}")
-    typer.echo(f"encoder: {out / 'encoder.safetensors'}")
+    shares = [line["accuracy"] for line in lines if "accuracy" in line]
+    facts = {
+        "encoder": str(out / "encoder.safetensors"),
+        "iterations": max(line["iteration"] for line in lines) if steps else 0,
+        "seconds": steps[-1]["seconds"] if steps else 0.0,
+        # The harmonic mean is the number of all images divided by the total time.
+        "images_per_second": harmonic_mean([line["images_per_second"] for line in steps]) if steps else None,
+        "accuracy": [shares[0], shares[-1]] if shares and steps else shares,
+    }
+    print_record(facts, as_json)
 
 
 def print_plan(plan: "Plan") -> None:
@@ -162,17 +183,7 @@ def print_plan(plan: "Plan") -> None:
 
 def print_chosen(chosen: "Chosen", out: Path, as_json: bool = False) -> None:
     """Print which encoder was kept, and why."""
-    if as_json:
-        typer.echo(json.dumps({"encoder": str(out / "encoder.safetensors")} | asdict(chosen), indent=2))
-        return
-    shares = [
-        f"{name} {100 * share:.1f} %"
-        for name, share in (("off the shelf", chosen.off_the_shelf), ("trained", chosen.trained))
-        if share is not None
-    ]
-    if shares:
-        typer.echo(f"found of {chosen.queries:,} held-out images: {', '.join(shares)}")
-    typer.echo(f"encoder: {out / 'encoder.safetensors'} ({chosen.kept}: {chosen.why})")
+    print_record({"encoder": str(out / "encoder.safetensors")} | asdict(chosen), as_json)
 
 
 def print_used_images(places: "Places", doing: str, **rows: "Ints") -> None:
@@ -303,33 +314,15 @@ def print_recovery(result: "Result") -> None:
     print_table((f"{len(found.images)} images along {found.length:.0f} {result.unit}", *numbers), rows, numbers=numbers)
 
 
-def print_map(shown: "Landmarks", as_json: bool = False) -> None:
-    """Print landmarks, encoder and calibration of a map; its warnings go to standard error."""
+def print_map(shown: "Landmarks", as_json: bool = False, **more: Any) -> None:
+    """Print a summary of a map; its warnings go to standard error."""
     from mappable.maps.summary import summarize_map
 
-    one = summarize_map(shown)
+    record = asdict(summarize_map(shown))
     if as_json:
-        typer.echo(json.dumps(asdict(one), indent=2))
+        print_json(record | more)
         return
-    sides = " x ".join(f"{high - low:,.1f}" for low, high in zip(one.low, one.high, strict=True))
-    estimated = f" ({one.estimated:,} at estimated positions)" if one.estimated else ""
-    typer.echo(f"{one.landmarks:,} landmarks{estimated}, spacing {one.spacing:.2f} {one.unit}")
-    typer.echo(f"frame {one.frame}: {sides} {one.unit}")
-    kept = "kept with the map" if one.encoder_kept else "not kept with the map"
-    typer.echo(f"encoder {one.encoder}, {kept}; {one.descriptor:,} numbers per descriptor, {one.storage}")
-    if one.foreign:
-        code = ", whose code the map does not contain" if one.foreign["code"] else ""
-        typer.echo(f"the encoder is {one.foreign['name']}{code}; license: {one.foreign['license']}")
-    if address := getattr(shown.store, "uri", ""):
-        typer.echo(f"descriptors are on Milvus: {address}, collection {getattr(shown.store, 'collection', '')}")
-    if one.recall:
-        recall = ", ".join(f"{name} {100 * share:.1f} %" for name, share in one.recall.items())
-        typer.echo(f"search is approximate: {recall}")
-    if one.calibration is not None:
-        known = one.calibration
-        away = f" and {known.elsewhere:,} from elsewhere" if known.elsewhere else ""
-        typer.echo(f"calibrated on {known.calibrated_on}, {known.images:,} images{away}")
-        typer.echo(f"a place has a radius of {known.radius:.1f} {one.unit}, confident from probability {known.sure:g}")
-        typer.echo(f"feature distances measure up to {known.reach:.1f} {one.unit}")
-    for note in one.notes:
+    notes = record.pop("notes")
+    print_record(record | {"milvus": getattr(shown.store, "uri", "")})
+    for note in notes:
         typer.echo(f"warning: {note}", err=True)

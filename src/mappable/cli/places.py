@@ -1,31 +1,25 @@
 """`mappable places`: show and check a table of places, and split it into training, calibration and test."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
 import typer
 
-from mappable.arrays import Pixels
-from mappable.cli.common import AsJson, Outputs, OverwriteFiles, Table, check_new, print_json
-from mappable.cli.output import print_notes, print_summary
-from mappable.errors import BadInputError
-from mappable.locks import alone_in
-from mappable.places.files import TABLE, load_places, save_places
-from mappable.places.notes import Findings, Note
-from mappable.places.picture import draw_map
-from mappable.places.roles import split_sequences
-from mappable.places.table import Places
+from mappable.cli.common import AsJson, OverwriteFiles, Table, check_new
+from mappable.cli.output import print_json, print_notes, print_records, print_summary
+from mappable.errors import BadInputError, listed
+
+if TYPE_CHECKING:
+    from mappable.arrays import Pixels
+    from mappable.places.notes import Note
+    from mappable.places.table import Places
 
 SPLITS = ("train", "calibration", "test")
+PICTURES = (".png", ".svg", ".pdf")
 CHECKED_SIZE = (160, 120)  # pixels of images that are not packed
-Color = Literal["condition", "sequence", "overlap"]
-NAMES_IN_ERROR = 10  # sequences that an error lists
 
 app = typer.Typer(
+    name="places",
     help="Show and check tables of places, and split them into training, calibration and test.",
     no_args_is_help=True,
 )
@@ -34,28 +28,37 @@ app = typer.Typer(
 @app.command()
 def show(
     table: Table,
-    picture: Annotated[
-        Path | None, typer.Option(help="Also draw a map of the places to this file.", metavar="FILE")
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Also write the positions to this file: a picture of the map (.png, .svg, .pdf), or the formats of "
+            "`mappable locate --out`. May be repeated.",
+            metavar="FILE",
+        ),
     ] = None,
     color: Annotated[
-        Color | None,
+        Literal["condition", "sequence", "overlap"] | None,
         typer.Option(
-            help="With --picture: what the colors show. overlap: the number of other visits to the same place "
+            help="What the colors of a picture show. overlap: the number of other visits to the same place "
             "(default: condition if there are any, else sequence)."
         ),
     ] = None,
-    out: Outputs = None,
     overwrite: OverwriteFiles = False,
     as_json: AsJson = False,
 ) -> None:
     """Show counts per sequence and condition, extent, spacing and warnings."""
+    from dataclasses import asdict
+
     from mappable.exchange.poses import poses_of_places
     from mappable.exchange.writers import check_outputs, files_of, write_poses
+    from mappable.places.files import load_places
+    from mappable.places.picture import draw_map
     from mappable.places.summary import summarize
     from mappable.readers.conversion import converting_again
 
-    outputs = out or []
-    check_new(overwrite, picture, *files_of(outputs))
+    pictures = [file for file in out or () if file.suffix in PICTURES]
+    outputs = [file for file in out or () if file.suffix not in PICTURES]
+    check_new(overwrite, *pictures, *files_of(outputs))
     places = load_places(table)
     if outputs:
         positions = poses_of_places(places)
@@ -67,7 +70,7 @@ def show(
         print_json(asdict(summary))
     else:
         print_summary(summary)
-    if picture is not None:
+    for picture in pictures:
         draw_map(places, picture, color)
         typer.echo(f"map picture: {picture}", err=True)
 
@@ -78,6 +81,8 @@ def check(table: Table, as_json: AsJson = False) -> None:
 
     `mappable convert` and `mappable places show` print the same list.
     """
+    from mappable.places.files import load_places
+
     places = load_places(table)
     notes = findings(places, table)
     if as_json:
@@ -112,75 +117,71 @@ def split(
     This replaces the earlier split of the table. Packed images do not change. `mappable places show` lists the names
     of the sequences.
     """
+    from mappable.locks import alone_in
+    from mappable.places.files import TABLE, load_places, save_places
+    from mappable.places.roles import split_sequences
+
     load_places(table)  # raises before there is a lock
     with alone_in(table if table.is_dir() else table.parent, "changing the table"):
         places = load_places(table)
-        column = split_sequences(places, *_reserved(table, places, calibration, test, train))
+        wanted = {"calibration": calibration, "test": test, "train": train}
+        column = split_sequences(places, _reserved(table, places, wanted), "" if train else "train")
         if "train" not in column:
-            raise BadInputError(f"{table}: no sequence is left for training; {_listed(places.sequences())}")
+            known = listed(map(repr, places.sequences()))
+            raise BadInputError(f"{table}: no sequence is left for training; its sequences are {known}")
         save_places(places.replace(split=column), table / TABLE if table.is_dir() else table)
     counts = {}
-    for one in SPLITS:
-        named = [sequence for sequence, value in zip(places.sequence, column, strict=True) if value == one]
-        counts[one] = {"sequences": len(set(named)), "places": len(named)}
+    for name in SPLITS:
+        sequences = [sequence for sequence, value in zip(places.sequence, column, strict=True) if value == name]
+        counts[name] = {"sequences": len(set(sequences)), "places": len(sequences)}
     if as_json:
         print_json(counts)
-        return
-    for one, count in counts.items():
-        plural = "s" * (count["sequences"] != 1)
-        typer.echo(f"{one}: {count['sequences']:,} sequence{plural}, {count['places']:,} places")
+    else:
+        print_records([{"split": name} | count for name, count in counts.items()])
 
 
-def _reserved(table: Path, places: Places, calibration: str, test: str, train: str) -> tuple[dict[str, str], str]:
-    """The split of each sequence that is named, and the split of the others."""
+def _reserved(table: Path, places: "Places", wanted: dict[str, str]) -> dict[str, str]:
+    """The split of each sequence that is named."""
     sequences = places.sequences()
     reserved: dict[str, str] = {}
-    for split, names in (("calibration", calibration), ("test", test), ("train", train)):
-        for name in _names(names, sequences):
+    for split_name, text in wanted.items():
+        # A name that contains commas itself is given alone.
+        names = [text] if text in sequences else [name.strip() for name in text.split(",") if name.strip()]
+        for name in names:
             if name not in sequences:
-                raise BadInputError(f"{table}: has no sequence {name!r}; {_listed(sequences)}")
+                known = listed(map(repr, sequences))
+                raise BadInputError(f"{table}: has no sequence {name!r}; its sequences are {known}")
             if name in reserved:
                 raise BadInputError(f"sequence {name!r} is given twice; give it once, for one split")
-            reserved[name] = split
+            reserved[name] = split_name
     if not reserved:
         raise BadInputError("no sequence to reserve: give --calibration, --test or --train")
-    return reserved, "" if train else "train"
+    return reserved
 
 
-def findings(places: Places, table: Path) -> list[Note]:
+def findings(places: "Places", table: Path) -> "list[Note]":
     """All notes about the table of places and their images, those of its conversion first."""
+    from functools import partial
+
     from mappable.places.checks import check as check_positions
     from mappable.places.checks import check_images
+    from mappable.places.notes import Findings
     from mappable.readers.conversion import converting_again
 
     again = converting_again(table)
     images = check_images(places, partial(_small_pixels, table), again) if len(places) else ()
-    return [*Findings([*places.notes, *check_positions(places, again), *_new(images, places.notes)])]
+    known = {note.text for note in places.notes}  # `convert` stores what it finds about images
+    new = [note for note in images if note.text not in known]
+    return [*Findings([*places.notes, *check_positions(places, again), *new])]
 
 
-def _new(notes: Sequence[Note], known: Sequence[Note]) -> list[Note]:
-    """The notes that are not known, such as by `convert`, which stores what it finds about images."""
-    texts = {note.text for note in known}
-    return [note for note in notes if note.text not in texts]
-
-
-def _small_pixels(table: Path, places: Places) -> Pixels:
+def _small_pixels(table: Path, places: "Places") -> "Pixels":
     """Pixels of places: packed ones of any size, or else decoded files."""
+    import numpy as np
+
     from mappable.places.cache import find_pack
     from mappable.places.images import load_image
 
     if (table / "pixels").is_dir() and (pack := find_pack(table)).holds(places):
         return pack.load(places)
     return np.stack([load_image(file, CHECKED_SIZE, "crop", places.decoding) for file in places.files])
-
-
-def _names(text: str, known: Collection[str]) -> list[str]:
-    """The names in a list separated by commas, or one name that contains commas itself."""
-    return [text] if text and text in known else [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _listed(sequences: Collection[str]) -> str:
-    """A clause with the names of the sequences, at most NAMES_IN_ERROR of them."""
-    some = ", ".join(repr(name) for name in list(sequences)[:NAMES_IN_ERROR])
-    rest = f" and {len(sequences) - NAMES_IN_ERROR:,} more" if len(sequences) > NAMES_IN_ERROR else ""
-    return f"its sequences are {some}{rest}" if len(sequences) > 1 else f"its only sequence is {some}"

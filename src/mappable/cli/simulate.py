@@ -9,8 +9,6 @@ import typer
 
 from mappable.cli.common import AsJson, print_json
 from mappable.cli.output import print_world
-from mappable.places.images import parse_size
-from mappable.places.world_record import SHEET, read_record
 
 
 def simulate(
@@ -27,9 +25,6 @@ def simulate(
         str, typer.Option(help="Device that draws: cpu or cuda. cuda is faster; its images differ by rounding.")
     ] = "cpu",
     every: Annotated[int, typer.Option(help="Keep every N-th image of each run.", metavar="N", min=1)] = 1,
-    no_pixels: Annotated[
-        bool, typer.Option("--no-pixels", help="Write images and table, without packed pixels.")
-    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another simulated world in OUT.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -37,7 +32,9 @@ def simulate(
 
     The same preset always gives the same images. You may stop at any time: the same command continues from there.
     """
+    from mappable.places.images import parse_size
     from mappable.places.summary import summarize
+    from mappable.places.world_record import SHEET, read_record
     from mappable.worlds import find_world
 
     places = find_world(preset).draw(
@@ -46,7 +43,6 @@ def simulate(
         size=parse_size(size) if size else None,
         device=device,
         overwrite=overwrite,
-        pixels=not no_pixels,
         every=every,
     )
     if as_json:

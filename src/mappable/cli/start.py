@@ -148,12 +148,13 @@ def _make(
 
     _step(4, "Describe all images", f"embed {_quoted(model)} {_quoted(table)} {_quoted(out / DESCRIPTORS)}")
     described = describe_places(model, table, out / DESCRIPTORS, places, device)
-    _step(5, "Build the map", f"map build {_quoted(table)} {_quoted(folder)} --encoder {_quoted(model)}")
+    building = f"map build {_quoted(table)} {_quoted(folder)} --encoder {_quoted(model)}"
+    _step(5, "Build the map", building)
     anew = save_map(described, folder, model, overwrite=not finished)
-    _step(6, "Estimate what it will do", f"map estimate {_quoted(table)} --encoder {_quoted(model)}")
+    _step(6, "Estimate what it will do", f"{building} --estimate --overwrite")
     found = None if anew else _read_estimate(out / ESTIMATE)
     try:
-        found = found or estimate_of(described, None, model)
+        found = found or estimate_of(described, model)
         print_estimate(found)
     except BadInputError as error:
         typer.echo(f"no estimate: {error}")

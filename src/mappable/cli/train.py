@@ -126,7 +126,7 @@ def train(
             activations=folder / FOLDER,
         )
     if speaks():
-        print_training(out, places.unit, as_json)
+        print_training(out, as_json)
 
 
 def _train_automatically(

@@ -251,7 +251,7 @@ def _read_given(weights: WeightSet, file: Path, sha256: str | None = None) -> di
     if weights.equals(tensors):
         return tensors
     published = weights.sources[-1].url.rpartition("/")[2]
-    trust = f"mappable weights {weights.name} --file {file} --sha256 {found}"
+    trust = f"mappable encoders {weights.name} --file {file} --sha256 {found}"
     remedy = "" if weights.half_digest else f"; if you trust the file, run: {trust}"
     raise BadInputError(f"{file}: not known to be {weights.name}; give the published {published} or a copy{remedy}")
 
@@ -264,7 +264,7 @@ def _download(weights: WeightSet, *, must_keep: bool, sha256: str | None = None)
     if sha256 is None and not weights.is_verifiable:
         raise BadInputError(
             f"{weights.name} is not in the cache, and its full SHA-256 is not published; "
-            f"accept the first digits with: mappable weights {weights.name} --sha256 {weights.sources[0].digits}"
+            f"accept the first digits with: mappable encoders {weights.name} --sha256 {weights.sources[0].digits}"
         )
     file = cached_file(weights.name)
     lock: Lock = nullcontext()  # without a writable lock file, the cache cannot be written either
@@ -304,7 +304,7 @@ def _from_sources(weights: WeightSet, sha256: str | None) -> tuple[dict[str, Ten
             except BadInputError as error:
                 problems.append(str(error).replace(f"{folder}/", ""))
     option = "" if sha256 is None else f" --sha256 {sha256}"
-    hint = f"give its file with: mappable weights {weights.name} --file FILE{option}"
+    hint = f"give its file with: mappable encoders {weights.name} --file FILE{option}"
     raise BadInputError(f"{weights.name} is not in the cache; {'; '.join(problems)}; {hint}")
 
 

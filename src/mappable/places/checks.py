@@ -97,7 +97,7 @@ def _check_visits(seen: Survey, again: str, findings: Findings) -> None:
             for name, share in shares.items()
             if share < OVERLAPPING
         ]
-        look = "look at them: mappable places show PLACES --picture map.png --color overlap"
+        look = "look at them: mappable places show PLACES --out map.png --color overlap"
         findings.note(f"visits hardly overlap others (within {seen.positive_radius:g} {unit}); {look}", alone)
     still = motionless(places)
     if np.mean(still) >= REPEATED:

@@ -242,16 +242,6 @@ def _lens(bag: Bag, topic: Topic, message: Any) -> Lens | None:
         raise BadInputError(f"{bag.file}, topic {topic.name}: {error}; use --no-undistort") from None
 
 
-def read_bag_odometry(file: Path, wanted: str | None = None) -> RecordedOdometry:
-    """Read the odometry of a bag: the topic `wanted`, or its only topic of odometry."""
-    (found,) = bags.find_bags(file)
-    with bags.opened(found) as bag:
-        topic = bag.find((bags.ODOMETRY,), wanted, "odometry")
-        messages = enumerate(bag.messages([topic]))
-        rows = [_row(topic, bag.parse(topic, data, number), time) for number, (_, time, data) in messages]
-    return odometry_of(Samples.of(rows))
-
-
 def odometry_of(steps: Samples) -> RecordedOdometry:
     """The samples of an odometry topic that are finite, in rising time."""
     good = np.isfinite(steps.xyz[:, :2]).all(axis=1) & (np.abs(np.linalg.norm(steps.turns, axis=1) - 1) < TOLERANCE)

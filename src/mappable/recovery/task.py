@@ -62,13 +62,11 @@ class Task:
     method: str = DEFAULT
     radius: float | None = None  # metres: longer ranges are not used
     seed: int = 0
-    graph: bool = False  # also write poses and motions as a pose graph
     read_truth: Callable[[Path, int], Floats] = field(default=read_truth, repr=False)
-    read_odometry: Callable[[Path], Motions | Track] = field(default=read_odometry, repr=False)
 
 
-def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *, figure: bool = False) -> Report:
-    """Measure, recover and write to the folder `out`.
+def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path) -> Report:
+    """Measure, recover and write to the folder `out`; with motions, also a pose graph.
 
     The task is checked before `measure` is called, because measuring can take long.
     """
@@ -77,7 +75,7 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         raise BadInputError(f"{out}: is a file, expected a folder to write to")
     check_writable(out / POSITIONS)
     anchors = None if task.anchors is None else read_anchors(task.anchors)
-    odometry = None if task.odometry is None else task.read_odometry(task.odometry)
+    odometry = None if task.odometry is None else read_odometry(task.odometry)
     dimensions = task.dimensions or (2 if anchors is None else anchors.positions.shape[1])
     if anchors is not None:
         _check_dimensions(task.anchors, anchors.positions.shape[1] == dimensions, anchors.positions, dimensions)
@@ -97,8 +95,6 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
     motions = odometry if odometry is not None else measured.motions
     if isinstance(motions, Track):
         motions = motions_of_track(motions, ranges.count, measured.seconds, dimensions)
-    if task.graph and motions is None:
-        raise BadInputError("--graph writes poses and motions: give --odometry, or leave it out")
     recovered = _recovered(task, ranges, dimensions, anchors, motions)
     reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius)
     with written_together(out / POSITIONS, out / TRAJECTORY, out / SUMMARY) as (positions, trajectory, summary):
@@ -107,11 +103,10 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         write_tum(trajectory, recovered.positions, numbers if measured.seconds is None else measured.seconds)
         files = {POSITIONS: digest_of_file(positions), TRAJECTORY: digest_of_file(trajectory)}
         RECOVERY.write(summary, measured.facts | {"method": task.method} | asdict(reported) | {"files": files})
-    if task.graph and motions is not None:
+    if motions is not None:
         write_g2o(out / GRAPH, recovered, motions)
-    if figure:
-        known = None if anchors is None else anchors.points
-        draw_recovery(out / FIGURE, ranges, recovered, truth=truth, anchors=known, title=measured.name)
+    known = None if anchors is None else anchors.points
+    draw_recovery(out / FIGURE, ranges, recovered, truth=truth, anchors=known, title=measured.name)
     return reported
 
 

@@ -189,7 +189,7 @@ def _notes(done: list[Repetition]) -> Iterator[str]:
     if assumed:
         yield (
             f"Ours: on average, {assumed:.1f} images per repetition have no range to the next image. A typical step is"
-            " assumed there, as the command recover images does."
+            " assumed there, as the command recover does."
         )
     for name in dict.fromkeys(name for one in done for name in one.failed):
         reasons = [one.failed[name] for one in done if name in one.failed]
