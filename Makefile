@@ -2,7 +2,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCHMARKS := $(addprefix benchmarks/,training.py query.py search.py mining.py recovery.py serving.py)
 CLUSTER_TESTS := $(addprefix tests/,features/test_on_ray.py learning/test_torchrun.py maps/test_milvus.py service/test_replicas.py)
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+# Python compiles a module when a process first imports it. Compiling all packages takes longer than installing them.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := $(PIP) --no-deps --require-hashes --requirement
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 # Tests start many processes. Without bytecode on disk, each one compiles all modules that it loads.
@@ -29,11 +30,12 @@ quick: .venv/developing
 test: .venv/developing
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/codespell
 	@-$(BIN)/python scripts/size.py
-	$(PYTEST) -m "not long and not cluster"
+	$(BIN)/mypy >.venv/mypy.log 2>&1 & types=$$!; \
+	$(PYTEST) -m "not long and not cluster"; tests=$$?; \
+	wait $$types; types=$$?; cat .venv/mypy.log; exit $$((tests | types))
 
 test-long: .venv/developing
 	$(PYTEST) -m long
@@ -80,8 +82,8 @@ clean:
 	@touch $@
 
 .venv/developing: .venv/installed locks/dev.lock
-	scripts/system-packages $(PYTHON) browser
-	$(LOCKED) locks/dev.lock
+	scripts/system-packages $(PYTHON) browser & system=$$!; \
+	$(LOCKED) locks/dev.lock && wait $$system
 	@touch $@
 
 # atheris has no wheel for every platform: pyproject.toml lists them, and studies/trust skips what is not installed.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LOCKS = {  # what the Makefile installs, by the extras of pyproject.toml
-    "core.lock": ("serve", "video"),
+    "core.lock": ("serve",),
     "dev.lock": ("ann", "dev", "hloc", "serve", "video"),
     "trust.lock": ("trust",),
     "cluster.lock": ("cluster",),

@@ -52,7 +52,7 @@ def test_the_makefile_installs_from_the_locks_and_checks_their_hashes() -> None:
     text = (ROOT / "Makefile").read_text()
     assert "LOCKED := $(PIP) --no-deps --require-hashes --requirement\n" in text
     for lock in LOCKS:
-        assert f"$(LOCKED) locks/{lock.name}\n" in text
+        assert f"$(LOCKED) locks/{lock.name}" in text
     unlocked = [line.strip() for line in text.splitlines() if line.startswith("\t$(PIP)")]
     assert unlocked == [
         "$(PIP) --constraint locks/constraints.txt torch",
