@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from importlib.util import find_spec
 
 import numpy as np
@@ -73,11 +74,15 @@ class Learner:
         in_bfloat16 = actual_precision(device, settings.precision) == "bfloat16"
         if self.records and in_bfloat16 and find_spec("triton"):  # PyTorch's builds for CUDA include it
             self.compiled = torch.compile(self.network, dynamic=False)
-        self.optimizer = torch.optim.Adam(self.parameters, settings.learning_rate, fused=on_gpu)
         self.average: list[Tensor] = []  # moving average of the parameters after the first step, if it is turned on
         self.start: list[Tensor] = []  # parameters before training, for distillation
         self.known: Tensor | None = None  # descriptors of all training images before training, for distillation
         self._recorded: dict[tuple[Loss, int], _Recorded] = {}
+
+    @cached_property
+    def optimizer(self) -> torch.optim.Adam:
+        """Made for the first step or checkpoint, because PyTorch then loads its compiler, which takes seconds."""
+        return torch.optim.Adam(self.parameters, self.settings.learning_rate, fused=self.device.type == "cuda")
 
     def _choose_parameters(self) -> list[nn.Parameter]:
         """Select the parameters to train: those on which the descriptors depend.
