@@ -71,7 +71,9 @@ class Encoder(nn.Module, ImageEncoder):
         if min(about.size) < self.backbone.stride:
             size, smallest = f"{about.size[0]}x{about.size[1]}", self.backbone.stride
             raise BadInputError(f"size is {size}, expected at least {smallest}x{smallest} for {about.backbone}")
-        self.register_buffer(NORMALIZATION, 255 * torch.tensor((about.mean, about.std)), persistent=False)
+        # Not on the meta device, where a multiplication loads PyTorch's compiler, which takes a second.
+        normalization = 255 * torch.tensor((about.mean, about.std), device="cpu")
+        self.register_buffer(NORMALIZATION, normalization, persistent=False)
         for parameter in self.parameters():
             if parameter.ndim == 4:  # convolutions are faster with this layout
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
