@@ -193,7 +193,7 @@ COMMANDS = {
         Command("simulate", "simulate street-v1-3d set --every 60 --size 64x48", table),
         Command(
             "weights",
-            "encoders vgg16-caffe --file {base}/new.safetensors --sha256 @{base}/new.sha256",
+            "encoders vgg16-caffe --file {base}/new.safetensors",
             cached_weights,
             ("cache",),
             setup=use_own_cache,

@@ -41,8 +41,8 @@ def test_a_file_of_another_weight_set_is_refused(typed: Typed, tmp_path: Path, m
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"error: {file}: not known to be vgg16-caffe;")
     assert not (tmp_path / "cache/vgg16-caffe.safetensors").exists()
-    for options in (("--sha256", "ab"), ("vgg19", "--file", file), ("vgg16-v1", "vgg16-caffe", "--file", file)):
-        assert "--file and --sha256 need one weight set" in typed("encoders", *options).stderr
+    for options in (("vgg19", "--file", file), ("vgg16-v1", "vgg16-caffe", "--file", file)):
+        assert "--file needs one weight set" in typed("encoders", *options).stderr
 
 
 @pytest.mark.usefixtures("own_cache")
@@ -56,11 +56,11 @@ def test_encoders_are_listed_with_size_license_and_time(
     monkeypatch.setattr(encoders, "QUERIES", 1)
     monkeypatch.setattr(encoders, "WARM_UP", 0)
     listed = mappable("encoders").stdout
-    for text in ("vgg16-v1", "netvlad", "65,536", "hub:OWNER/REPO:ENTRY", "transformers:NAME", "megaloc"):
+    for text in ("vgg16-v1", "65,536", "hub:OWNER/REPO@COMMIT:ENTRY", "transformers:NAME", "megaloc"):
         assert text in listed
     parts = json.loads(mappable("encoders", "--json").stdout)
     vgg = next(backbone for backbone in parts["backbones"] if backbone["name"] == "vgg16")
-    assert (round(vgg["megabytes"]), vgg["dimensions"]["netvlad"]) == (59, 32_768)
+    assert (round(vgg["megabytes"]), vgg["dimensions"]) == (59, 32_768)
     sources = (foreign_hub, foreign_onnx(), wall_map)
     shown = json.loads(mappable("encoders", *sources, "--time", "--trust-code", "--json").stdout)
     assert [facts["dimensions"] for facts in shown] == [144, 144, 192]

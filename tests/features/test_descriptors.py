@@ -183,13 +183,6 @@ def test_a_flipped_bit_in_any_file_of_the_folder_is_found(name: str, folder: Pat
             read_descriptors(folder)
 
 
-def test_a_folder_of_an_earlier_version_is_read(folder: Path, vectors: Vectors) -> None:
-    facts = json.loads((folder / "descriptors.json").read_text())
-    earlier = {name: value for name, value in facts.items() if name not in ("checksum", "files")} | {"version": 1}
-    (folder / "descriptors.json").write_text(json.dumps(earlier))
-    np.testing.assert_array_equal(read_descriptors(folder).descriptors, vectors)
-
-
 def test_descriptors_of_a_map_must_have_length_one(places: Places, vectors: Vectors) -> None:
     check_descriptors(vectors, places)
     check_descriptors(vectors.astype(np.float16), places)

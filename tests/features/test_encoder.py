@@ -50,9 +50,8 @@ def test_what_is_saved_and_loaded_gives_the_same_descriptors_to_the_last_bit(pic
     assert (loaded.fingerprint, loaded.about) == (encoder.fingerprint, encoder.about)
 
 
-@pytest.mark.parametrize("aggregator", ["netvlad", "transport", "gem"])
-def test_a_reduction_travels_along(aggregator: str, small_backbone: str, pictures: Pixels, tmp_path: Path) -> None:
-    chosen = {"backbone": small_backbone, "aggregator": aggregator, "clusters": 4}
+def test_a_reduction_travels_along(small_backbone: str, pictures: Pixels, tmp_path: Path) -> None:
+    chosen = {"backbone": small_backbone, "clusters": 4}
     encoder = Encoder.create(weights="random", size=(64, 48), dimensions=5, **chosen)  # type: ignore[arg-type]
     whole = Encoder.create(weights="random", size=(64, 48), **chosen)  # type: ignore[arg-type]
     encoder.initialize(pictures)
@@ -217,7 +216,6 @@ def test_an_encoder_without_clusters_describes_nothing(small_backbone: str, pict
         ({"weights": "vgg61"}, "'vgg61'"),
         ({"weights": "random", "weights_file": Path("w.pth")}, r"w.pth.*weights"),
         ({"weights": "random", "backbone": "nope"}, r"backbone.*'nope'"),
-        ({"weights": "random", "aggregator": "nope"}, r"aggregator.*'nope'"),
         ({"weights": "random", "fit": "squeeze"}, r"fit.*'squeeze'"),
         ({"weights": "random", "size": (64, 7)}, r"64x7.*8x8"),
         ({"weights": "vgg16-v1"}, "weights vgg16-v1 belong to backbone vgg16, but backbone is small"),
@@ -301,18 +299,33 @@ def test_a_flipped_bit_is_found_anywhere_in_the_file(file: Path) -> None:
             Encoder.load(file)
 
 
-def test_a_file_of_an_earlier_version_opens_with_a_note(
-    encoder: Encoder, file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with safe_open(file, "pt") as opened:
-        header = json.loads(opened.metadata()["mappable"])
-    assert header.pop("checksum").startswith("mappable-xxh3:")
-    save_file(load_file(file), file, {"mappable": json.dumps(header | {"version": 1})})
-    assert Encoder.load(file).fingerprint == encoder.fingerprint
-    assert "encoder.safetensors" in capsys.readouterr().err
-    save_file(load_file(file), file, {"mappable": json.dumps(header)})
-    with pytest.raises(BadInputError, match=r"encoder\.safetensors: .*no checksum"):
+def test_a_file_of_an_earlier_version_is_refused(file: Path) -> None:
+    rewritten(file, lambda _, header: header.update(version=2))
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors: .*earlier version"):
         Encoder.load(file)
+
+
+@pytest.mark.medium
+def test_the_file_leaves_out_what_the_weight_set_has(
+    vgg16_v1: dict[str, Tensor], pictures: Pixels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder.create(weights="vgg16-v1", size=(64, 48), clusters=4)
+    encoder.initialize(pictures)
+    with torch.no_grad():
+        encoder.backbone.state_dict()["features.28.bias"][0] += 1  # learned
+    encoder.save(tmp_path / "encoder.safetensors")
+    assert (tmp_path / "encoder.safetensors").stat().st_size < 50_000
+    assert set(load_file(tmp_path / "encoder.safetensors")) == {
+        "aggregator.assignment",
+        "aggregator.centres",
+        "features.28.bias",
+    }
+    assert Encoder.load(tmp_path / "encoder.safetensors").fingerprint == encoder.fingerprint
+    other = {name: tensor + 1 for name, tensor in vgg16_v1.items()}
+    for source in ("stored_weights", "load_weights"):
+        monkeypatch.setattr(f"mappable.features.files.{source}", lambda name: other)
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors: needs weights vgg16-v1"):
+        Encoder.load(tmp_path / "encoder.safetensors")
 
 
 def test_a_failed_save_leaves_the_older_file(

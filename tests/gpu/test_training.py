@@ -117,15 +117,13 @@ def test_one_run_after_the_other_takes_no_more_memory(learn: Callable[..., Encod
 
 
 @BACKBONES
-@pytest.mark.parametrize("micro_batch", [None, 1])
 def test_it_does_not_matter_whether_the_images_lie_on_the_gpu(
     backbone: str,
     precision: str,
-    micro_batch: int | None,
     learn: Callable[..., Encoder],
     streamed: Callable[[], None],
 ) -> None:
-    chosen = {"backbone": backbone, "precision": precision, "micro_batch": micro_batch}
+    chosen = {"backbone": backbone, "precision": precision}
     resident = learn(**chosen)
     streamed()
     assert learn(**chosen).fingerprint == resident.fingerprint

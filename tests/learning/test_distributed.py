@@ -72,7 +72,7 @@ def test_torchrun_with_two_processes_takes_the_steps_of_one(
         landmarks=0,
     )
     out = tmp_path / "out"
-    arguments = train_arguments(chosen.model_copy(update={"micro_batch": 1}), out)
+    arguments = train_arguments(chosen, out)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     script = tmp_path / "command.py"
     script.write_text(COMMAND)
@@ -124,14 +124,14 @@ def test_five_anchors_among_two_processes(
     changes |= {"dimensions": 5}
     chosen = settings(**changes, iterations=3, cache_every=2)
     out = tmp_path / "out"
-    results = start_two(*train_arguments(chosen.model_copy(update={"micro_batch": 2}), out), **sgd)
+    results = start_two(*train_arguments(chosen, out), **sgd)
     assert [code for code, _ in results] == [0, 0], results
     assert "encoder: " in results[0][1]
     assert results[1][1] == ""
     alone, before = train(*toy, chosen, out=tmp_path / "alone"), train(*toy, settings(**changes, iterations=0))
     found = load_file(out / "encoder.safetensors")
     assert_same_steps(found, alone, before, frozen="first" if trainable == "last" else "none")
-    assert found["reduction.projection"].shape == (5, 24)
+    assert found["reduction.mixing"].shape == (5, 5)
     of_two, of_one = (
         [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         for folder in (out, tmp_path / "alone")

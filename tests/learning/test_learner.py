@@ -14,7 +14,7 @@ from mappable.features.encoder import Encoder
 from mappable.features.inputs import HostInputs, Inputs
 from mappable.learning.changes import draw_changes
 from mappable.learning.distributed import Group
-from mappable.learning.learner import TERMS, Learner
+from mappable.learning.learner import Learner
 from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings
 from mappable.learning.tuples import Sampler, Tuples
@@ -131,21 +131,6 @@ def test_the_processes_of_a_group_share_a_batch(new_learner: Callable[..., Learn
     assert [len(share.inputs) for share in shares] == [2, 3]
     for name in ("inputs", "squared_distances", "weights"):
         assert torch.cat([getattr(share, name) for share in shares]).equal(getattr(whole, name))
-
-
-@pytest.mark.parametrize("trainable", ["all", "last"])
-@pytest.mark.parametrize("micro_batch", [1, 2, 4])
-def test_micro_batches_have_the_gradients_of_the_whole_batch(
-    trainable: str, micro_batch: int, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
-) -> None:
-    whole, divided = new_learner(trainable=trainable), new_learner(trainable=trainable, micro_batch=micro_batch)
-    terms = step(whole, loss, tuples)
-    torch.testing.assert_close(step(divided, loss, tuples), terms)
-    assert terms.shape == (5, len(TERMS))
-    expected = gradients(whole)
-    assert len(expected) == (6 if trainable == "all" else 4)
-    for name, gradient in gradients(divided).items():
-        torch.testing.assert_close(gradient, expected[name], rtol=1e-4, atol=1e-6 * float(expected[name].abs().max()))
 
 
 def test_a_batch_without_a_valid_tuple_changes_nothing(

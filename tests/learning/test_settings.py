@@ -14,14 +14,13 @@ from pydantic import ValidationError
 
 from mappable.errors import BadInputError
 from mappable.learning.losses import LOSS_NAMES
-from mappable.learning.setting_layers import REMOVED, read_preset
+from mappable.learning.setting_layers import read_preset
 from mappable.learning.settings import (
     SYNONYMS,
     Settings,
     load_settings,
     preset_names,
     settings_to_yaml,
-    with_defaults,
 )
 
 PAGE = (Path(__file__).parents[2] / "docs/settings.md").read_text("utf-8")
@@ -62,15 +61,6 @@ def test_single_values_are_texts_or_values_and_the_later_of_two_texts_counts() -
     assert by_text == load_settings("street", None, values)
 
 
-def test_the_last_block_is_read_by_the_name_that_it_had_in_an_earlier_version(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text("trainable: conv5\n")
-    for layers in ((file,), (None, ["trainable=conv5"]), (None, {"trainable": "conv5"})):
-        assert load_settings("oxford", *layers).trainable == "last"
-    assert with_defaults({"trainable": "conv5"})["trainable"] == "last"
-    assert refusal("oxford", None, ["trainable=conv4"]).endswith("trainable is 'conv4', expected all or last")
-
-
 def test_the_weights_choose_the_backbone() -> None:
     assert load_settings("street").backbone == "vgg16"
     assert load_settings("street", None, ["weights=resnet50-keras"]).backbone == "resnet50_keras"
@@ -78,47 +68,6 @@ def test_the_weights_choose_the_backbone() -> None:
     assert load_settings("street", None, ["weights=random", "backbone=resnet50"]).backbone == "resnet50"
     problem = refusal("street", None, ["weights=resnet50-keras", "backbone=vgg16"])
     assert problem.startswith("--set: weights resnet50-keras belong to backbone resnet50_keras, but backbone is vgg16")
-
-
-def test_a_setting_is_read_by_the_name_that_it_had_in_an_earlier_version(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text("whitening: 256\n")
-    for layers in ((file,), (None, ["whitening=256"]), (None, {"whitening": 256})):
-        assert load_settings("street", *layers).dimensions == 256
-    assert load_settings("street", file, ["dimensions=512"]).dimensions == 512
-    assert with_defaults({"whitening": 256})["dimensions"] == 256
-    assert "whitening" not in with_defaults({"whitening": 256})
-    file.write_text("whitening: 256\ndimensions: 256\n")
-    assert refusal("street", file).endswith(f"dimensions occurs twice, first in {file}, line 1")
-
-
-REMOVED_NAMES = {
-    "normalised": False,  # codespell:ignore
-    "normalized": False,
-    "second_hinge": "residuals",
-    "geometric_pairs": "all",
-    "momentum": 0.5,
-    "weight_decay": 0.001,
-    "layer_decay": 0.85,
-    "toward_start": 0.3,
-    "optimizer": "sgd",
-    "init_locations": 4,
-    "batch_size": 8,
-}
-
-
-@pytest.mark.parametrize(("name", "value"), REMOVED_NAMES.items())
-def test_a_removed_setting_is_refused_if_it_would_change_the_weights(name: str, value: object) -> None:
-    sentence = refusal("street", None, {name: value})
-    assert sentence.startswith(f"{name} is ")
-    assert "but this setting no longer exists; " in sentence
-
-
-def test_settings_of_an_earlier_version_are_read_if_training_is_the_same(tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    removed = {name: setting.value for name, setting in REMOVED.items()}
-    file.write_text(settings_to_yaml(load_settings("street")) + yaml.safe_dump(removed))
-    assert load_settings(file=file) == load_settings("street")
 
 
 @pytest.mark.parametrize(("preset", "kept"), [("street", "iterations"), ("oxford", "epochs")])
@@ -166,7 +115,6 @@ yaw_limit: 0.5236 # 30 degrees
 learning_rate: 1e-6
 iterations: 1e3
 geometric_weight: 5
-whitening: None
 weights_file: ~
 averaging:  .5
 """
@@ -267,7 +215,6 @@ def test_a_long_value_is_shortened() -> None:
     [
         (["positive_radius=30"], "positive_radius is 30, expected less than negative_radius (25)"),
         (["negative_radius=10"], "positive_radius is 10, expected less than negative_radius (10)"),
-        (["micro_batch=9"], "micro_batch is 9, expected at most anchors (8)"),
         (
             ["clusters=101", "init_images=1"],
             "clusters is 101, expected at most 100, the local features of init_images",
@@ -300,7 +247,7 @@ def test_what_goes_together_is_taken() -> None:
     load_settings("street", None, ["loss=huber", "negatives=0", "hard_negatives=0"])
     load_settings("street", None, ["loss=triplet", "hard_negatives=6"])
     load_settings("street", None, ["loss=quadruplet", "hard_negatives=5"])
-    load_settings("street", None, ["loss=lazy-quadruplet+distance", "micro_batch=8"])
+    load_settings("street", None, ["loss=lazy-quadruplet+distance"])
 
 
 def test_the_loss_has_all_its_options() -> None:
@@ -417,4 +364,4 @@ def test_trainable_last_switches_off_the_augmentation_of_earlier_layers(tmp_path
     assert load_settings("street").light > 0
     assert load_settings("street", overrides=["trainable=last"]).light == 0
     (tmp_path / "mine.yaml").write_text("mirrored: 0.5\n")
-    assert load_settings("oxford", tmp_path / "mine.yaml", ["trainable=conv5"]).mirrored == 0
+    assert load_settings("oxford", tmp_path / "mine.yaml", ["trainable=last"]).mirrored == 0

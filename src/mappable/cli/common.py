@@ -47,7 +47,7 @@ ImagePaths = Annotated[
 ]
 ENCODER_HELP = (
     "File encoder.safetensors, an .onnx file, or the folder of a training run or a map. "
-    "For an encoder of others, also its name ({encoders}), its description (.yaml), or hub:OWNER/REPO:ENTRY."
+    "For an encoder of others, also its name ({encoders}), its description (.yaml), or hub:OWNER/REPO@COMMIT:ENTRY."
 )
 EncoderSource = Annotated[str, typer.Argument(metavar="ENCODER", help=ENCODER_HELP)]
 Split = Literal["train", "calibration", "test"]

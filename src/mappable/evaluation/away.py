@@ -72,7 +72,6 @@ def off_the_shelf(encoder: ImageEncoder, images: AnyImages) -> Encoder:
         fit=about.fit,
         clusters=about.clusters,
         backbone=about.backbone,
-        aggregator=about.aggregator,
         seed=about.seed or 0,
     ).to(encoder.device)
     made.initialize(images, seed=about.seed or 0)

@@ -23,7 +23,6 @@ from mappable.evaluation.setup import Setup, setup_of
 from mappable.features.about import version_of_mappable
 from mappable.features.foreign.filed import FiledDescriptors
 from mappable.features.image_encoder import ImageEncoder
-from mappable.learning.settings import with_current_names
 from mappable.maps.landmarks import Landmarks
 from mappable.places.joining import concatenate, in_frames
 from mappable.places.pixels import ImageFiles, Images
@@ -132,7 +131,7 @@ def evaluate_map(
         title=name,
         seed=encoder.about.seed,
         encoder=encoder.fingerprint,
-        settings=with_current_names(encoder.about.settings),
+        settings=dict(encoder.about.settings),
     )
     wanted = protocols_named(MAP_PROTOCOLS if protocols is None else protocols)
     started = replace(started, ran=run_facts(encoder.device, command), map=_digests(landmarks))

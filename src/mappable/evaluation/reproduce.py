@@ -29,7 +29,7 @@ from mappable.features.activations import FOLDER as ACTIVATIONS
 from mappable.features.encoder import Encoder
 from mappable.files import check_writable
 from mappable.formats import LaterVersionError
-from mappable.learning.folder import DIVIDING, WATCHING, OtherRunError
+from mappable.learning.folder import WATCHING, OtherRunError
 from mappable.learning.metrics import read_metrics
 from mappable.learning.settings import Settings, load_settings, with_defaults
 from mappable.learning.trainer import train
@@ -37,7 +37,6 @@ from mappable.locks import take, wait_for
 from mappable.places.pixels import Images
 from mappable.worlds import worlds
 
-HARMLESS = WATCHING | DIVIDING  # settings that do not change the weights
 MODELS, DESCRIPTORS, RESULTS, FIGURES = "models", "descriptors", "results", "figures"
 
 
@@ -228,7 +227,7 @@ def _saved(home: Path) -> Result | None:
 def _same(result: Result, settings: Settings) -> bool:
     """Whether a result was made with these settings, except for those that do not change the weights."""
     before, now = with_defaults(result.settings), settings.model_dump(mode="json")
-    return all(before[key] == value for key, value in now.items() if key not in HARMLESS)
+    return all(before[key] == value for key, value in now.items() if key not in WATCHING)
 
 
 def _training(folder: Path) -> dict[str, float]:

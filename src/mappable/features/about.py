@@ -28,7 +28,7 @@ class About:
     - `model`: configuration of a backbone that is a vision model of transformers.
     - `init_source`: images that gave the clusters: "train", or a folder; "" if there are no clusters yet.
     - `positive_radius` and `negative_radius`: in `unit`. `feature_scale_squared`: the paper's F². All of them are
-      unknown before training. In files of earlier versions with a reduction, F² is unknown too.
+      unknown before training.
     - `proportional`: whether a geometric loss made squared feature distances follow squared distances in the world.
     - `data`: fingerprint of the training images. `sequences`: the sequences of the training images.
     - `foreign`: name, code version and license of an encoder that is not ours; {} for ours.
@@ -36,7 +36,6 @@ class About:
     """
 
     backbone: str = "vgg16"
-    aggregator: str = "netvlad"
     clusters: int = 64
     dimensions: int | None = None
     weights: str
@@ -70,10 +69,8 @@ class About:
 
     def architecture(self) -> dict[str, Any]:
         """The fields on which the descriptor of an image depends, in addition to the weights."""
-        names = ("backbone", "aggregator", "clusters", "size", "fit", "mean", "std")
+        names = ("backbone", "clusters", "dimensions", "size", "fit", "mean", "std")
         found = {name: getattr(self, name) for name in names}
-        if self.dimensions is not None:  # without it, fingerprints are those of earlier versions
-            found["dimensions"] = self.dimensions
         if self.model is not None:
             found |= {"backbone": "transformers", "model": self.model}  # wherever the model came from
         return found
@@ -85,8 +82,6 @@ class About:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "About":
         """Inverse of `to_json`. Raises KeyError, TypeError or ValueError for other values."""
-        unrecorded: dict[str, Any] = {"sequences": (), "dimensions": None, "model": None, "foreign": {}}
-        values = unrecorded | dict(values)  # earlier versions did not record these
         known = {field.name: values[field.name] for field in fields(cls)}
         width, height = (int(side) for side in known["size"])
         mean, std = (tuple(float(value) for value in known[name]) for name in ("mean", "std"))

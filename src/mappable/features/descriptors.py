@@ -103,12 +103,9 @@ def _read_folder(folder: Path, places: Places | None) -> Described:
     with FORMAT.reading(folder / ABOUT):
         facts = FORMAT.read(folder / ABOUT)
         encoder, about = str(facts["encoder"]), About.from_json(facts["about"])
-        checksums = dict(facts.get("files", {}))
-        table = load_places(valid_file(folder, TABLE, checksums.get(TABLE)))
-        if "shards" in facts:
-            descriptors = _read_shards(folder, table, int(facts["dimensions"]), dict(facts["shards"]))
-        else:
-            descriptors = _read_array(valid_file(folder, DESCRIPTORS, checksums.get(DESCRIPTORS)), table)
+        checksums = dict(facts["files"])
+        table = load_places(valid_file(folder, TABLE, checksums[TABLE]))
+        descriptors = _read_array(valid_file(folder, DESCRIPTORS, checksums[DESCRIPTORS]), table)
     if places is None:
         return Described(table, descriptors, encoder, about)
     row_of = {place_id: row for row, place_id in enumerate(table.place_id)}
@@ -116,20 +113,6 @@ def _read_folder(folder: Path, places: Places | None) -> Described:
     if missing:
         raise BadInputError(f"{folder}: no descriptor of place {shown(missing[0])}; describe it with `mappable embed`")
     return Described(places, descriptors[[row_of[place_id] for place_id in places.place_id]], encoder, about)
-
-
-def _read_shards(folder: Path, places: Places, dimensions: int, checksums: dict[str, str]) -> Floats32:
-    """Read the shards of `mappable embed --on`; all but the last have the same number of rows."""
-    from mappable.features.on_ray import read_shard, shard_rows
-
-    descriptors, start = np.empty((len(places), dimensions), np.float32), 0
-    for name, checksum in track(checksums.items(), "reading descriptors", len(checksums)):
-        rows = slice(start, start + shard_rows(folder / name))
-        descriptors[rows] = read_shard(folder / name, places[rows], dimensions, checksum)
-        start = rows.stop
-    if start != len(places):
-        raise BadInputError(f"{folder}: the shards have {start:,} descriptors, expected {len(places):,}")
-    return descriptors
 
 
 def _read_array(file: Path, places: Places) -> Floats32:

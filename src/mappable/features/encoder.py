@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,21 +15,14 @@ from torch import Tensor, nn
 from mappable.arrays import Floats32, Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.features.about import About
-from mappable.features.aggregators import Aggregator, find_aggregator
 from mappable.features.backbones import Backbone, find_backbone
 from mappable.features.clusters import sample_local
 from mappable.features.embedding import Precision, actual_precision, describe
-from mappable.features.files import check_tensors_fit, copy_tensors, encoder_bytes, read_encoder
+from mappable.features.files import copy_tensors, encoder_bytes, read_encoder
 from mappable.features.image_encoder import ImageEncoder
 from mappable.features.inputs import HostInputs
-from mappable.features.reduction import (
-    MOST_IMAGES,
-    PROJECTION,
-    EarlierReduction,
-    Reduction,
-    fit_reduction,
-    stored_reduction,
-)
+from mappable.features.netvlad import NetVLAD
+from mappable.features.reduction import MOST_IMAGES, SIGNS, Reduction, fit_reduction
 from mappable.features.vectors import unit
 from mappable.features.vision_models import PREFIX, PRETRAINED, VisionModel, fetch_model
 from mappable.features.weights import check_backbone, find_weights, load_weights
@@ -51,11 +44,11 @@ class Encoder(nn.Module, ImageEncoder):
     """
 
     backbone: Backbone
-    aggregator: Aggregator
-    reduction: Reduction | EarlierReduction | None
+    aggregator: NetVLAD
+    reduction: Reduction | None
 
-    def __init__(self, about: About, stored: Mapping[str, Tensor] | None = None) -> None:
-        """Make the layers. The tensors `stored` in a file tell the reduction, which a new encoder has after a fit."""
+    def __init__(self, about: About) -> None:
+        """Make the layers. There is a reduction only after a fit."""
         super().__init__()
         check_settings(about.size, about.fit)
         self.about = about
@@ -63,11 +56,8 @@ class Encoder(nn.Module, ImageEncoder):
             self.backbone = find_backbone(about.backbone)()
         else:
             self.backbone = VisionModel(about.model, about.backbone)
-        self.aggregator = find_aggregator(about.aggregator)(self.backbone.channels, about.clusters)
+        self.aggregator = NetVLAD(self.backbone.channels, about.clusters)
         self.reduction = None
-        if about.dimensions is not None and stored is not None:
-            inputs, parts = self.aggregator.dimensions, self.aggregator.parts
-            self.reduction = stored_reduction(inputs, parts, about.dimensions, stored)
         if min(about.size) < self.backbone.stride:
             size, smallest = f"{about.size[0]}x{about.size[1]}", self.backbone.stride
             raise BadInputError(f"size is {size}, expected at least {smallest}x{smallest} for {about.backbone}")
@@ -88,7 +78,6 @@ class Encoder(nn.Module, ImageEncoder):
         fit: Fit = "crop",
         clusters: int = 64,
         backbone: str | None = None,
-        aggregator: str = "netvlad",
         dimensions: int | None = None,
         seed: int = 0,
     ) -> "Encoder":
@@ -100,7 +89,7 @@ class Encoder(nn.Module, ImageEncoder):
         the aggregator gives).
         """
         if backbone is not None and backbone.startswith(PREFIX):
-            about = About(weights=weights or PRETRAINED, size=size, fit=fit, backbone=backbone, aggregator=aggregator)
+            about = About(weights=weights or PRETRAINED, size=size, fit=fit, backbone=backbone)
             return cls._with_model(replace(about, clusters=clusters, dimensions=dimensions), weights_file, seed)
         weights = weights or DEFAULT_WEIGHTS
         if weights == RANDOM_WEIGHTS and weights_file is not None:
@@ -109,7 +98,7 @@ class Encoder(nn.Module, ImageEncoder):
         backbone = backbone or chosen.backbone
         check_backbone(weights, backbone)
         about = About(weights=weights, size=size, fit=fit, clusters=clusters, mean=chosen.mean, std=chosen.std)
-        encoder = cls(replace(about, backbone=backbone, aggregator=aggregator, dimensions=dimensions))
+        encoder = cls(replace(about, backbone=backbone, dimensions=dimensions))
         if weights == RANDOM_WEIGHTS:
             _draw_weights(encoder.backbone, seed)
         else:
@@ -255,7 +244,7 @@ class Encoder(nn.Module, ImageEncoder):
             self.about = replace(self.about, dimensions=None)
             return
         rows = np.sort(generator(seed, Purpose.REDUCTION_IMAGES).permutation(available)[:MOST_IMAGES])
-        self.reduction = fit_reduction(aggregate_of(rows), dimensions, seed)
+        self.reduction = fit_reduction(aggregate_of(rows), dimensions, seed, parts=self.about.clusters)
         self.about = replace(self.about, dimensions=self.reduction.dimensions)
 
     def _reader(
@@ -276,7 +265,7 @@ class Encoder(nn.Module, ImageEncoder):
         digest = hashlib.sha256(json.dumps(self.about.architecture(), sort_keys=True).encode())
         for name, tensor in sorted(self._tensors().items()):
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+            digest.update(tensor.detach().cpu().contiguous().numpy().data)
         return digest.hexdigest()[:16]
 
     def save(self, file: Path | str) -> None:
@@ -286,33 +275,34 @@ class Encoder(nn.Module, ImageEncoder):
 
     def copy(self) -> tuple[str, bytes]:
         """The suffix and the content of the file that `save` writes."""
-        tensors = self._tensors()
-        if isinstance(self.reduction, Reduction):
-            tensors[PROJECTION] = tensors[PROJECTION].half()  # exact, because the fit rounds it
-        return ".safetensors", encoder_bytes(self.about, tensors)
+        return ".safetensors", encoder_bytes(self.about, self._tensors())
 
     @classmethod
     def load(cls, file: Path | str, device: torch.device | str = "cpu") -> "Encoder":
         """Load an encoder that `save` wrote. On the same machine, its descriptors are bit-identical."""
         about, tensors = read_encoder(Path(file))
-        if PROJECTION in tensors:
-            tensors[PROJECTION] = tensors[PROJECTION].float()
         try:
-            with torch.device("meta"):  # takes no memory: a damaged description might ask for more than there is
-                check_tensors_fit(cls(about, tensors)._tensors(), tensors, str(file))
-            encoder = cls(about, tensors)
+            encoder = cls(about)
+            if SIGNS in tensors:
+                encoder.reduction = Reduction.load(tensors, encoder.aggregator.dimensions)
+            learned = {name: tensor for name, tensor in tensors.items() if not name.startswith("reduction.")}
+            copy_tensors(encoder._learned(), learned, str(file))
         except BadInputError as error:
             raise BadInputError(f"{file}: {str(error).removeprefix(f'{file}: ')}") from None
-        except (TypeError, ValueError, RuntimeError) as error:
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise BadInputError(
                 f"{file}: the encoder's description is damaged ({error}); train or export it again"
             ) from None
-        copy_tensors(encoder._tensors(), tensors, str(file))
         return encoder.to(device)
 
-    def _tensors(self) -> dict[str, Tensor]:
+    def _learned(self) -> dict[str, Tensor]:
         """All learned tensors by their names in the file. The backbone's names are those of torchvision's files."""
-        return {name.removeprefix("backbone."): tensor for name, tensor in self.state_dict().items()}
+        tensors = self.state_dict().items()
+        return {name.removeprefix("backbone."): value for name, value in tensors if not name.startswith("reduction.")}
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """All tensors on which descriptors depend, as the file has them."""
+        return self._learned() | ({} if self.reduction is None else self.reduction.stored())
 
 
 @torch.no_grad()

@@ -1,6 +1,5 @@
 """Write descriptors as a NumPy file with the table of places, or as HDF5 for hloc."""
 
-import shutil
 from io import BytesIO
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from mappable.places.files import TABLE, save_places
 from mappable.places.table import Places
 from mappable.progress import track
 
-FORMAT = Format("mappable descriptors", 2, "write the folder again with `mappable embed`", sealed_since=2, earliest=1)
+FORMAT = Format("mappable descriptors", 3, "write the folder again with `mappable embed`", sealed_since=3)
 DESCRIPTORS, ABOUT = "descriptors.npy", "descriptors.json"
 NEXT = {DESCRIPTORS: "descriptors-next.npy", TABLE: "places-next.parquet"}  # names of new files
 
@@ -57,33 +56,9 @@ def write_descriptors(
         table.replace(out / TABLE)
 
 
-def write_sharded(
-    out: Path, places: Places, shards: list[Path], about: About, fingerprint: str, dimensions: int, precision: str
-) -> None:
-    """Write places.parquet and descriptors.json for shards that are in a folder of `out`, in the order of rows.
-
-    descriptors.json lists the shards with their checksums. It is replaced last; then other results are removed.
-    """
-    check_folder(out)
-    table = out / NEXT[TABLE]
-    save_places(places, table)
-    listed = {file.relative_to(out.resolve()).as_posix(): digest_of_file(file) for file in shards}
-    facts = {"descriptors": len(places), "dimensions": dimensions, "encoder": fingerprint, "precision": precision}
-    facts |= {"files": {TABLE: digest_of_file(table)}, "shards": listed, "about": about.to_json()}
-    FORMAT.write(out / ABOUT, facts)
-    with writing(out):
-        table.replace(out / TABLE)
-        (out / DESCRIPTORS).unlink(missing_ok=True)
-        for other in out.glob("shards-*"):
-            if other.resolve() != shards[0].parent:
-                shutil.rmtree(other)
-
-
-def valid_file(folder: Path, name: str, checksum: str | None) -> Path:
+def valid_file(folder: Path, name: str, checksum: str) -> Path:
     """The file of a folder with this checksum; a command that was killed left it under its other name."""
     files = [folder / name, folder / NEXT[name]]
-    if checksum is None:  # earlier versions wrote no checksums
-        return files[0]
     for file in files:
         if file.exists() and digest_of_file(file) == checksum:
             return file

@@ -1,6 +1,9 @@
-"""The encoder file: safetensors, with the encoder's description as JSON in the metadata."""
+"""The encoder file: safetensors, with the encoder's description as JSON in the metadata.
 
-import sys
+Tensors that an encoder shares with its weight set are not in the file. They come from the cache of weight sets, and a
+checksum of them is in the description. So the file of ResNet-50 off the shelf has less than a megabyte.
+"""
+
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,16 +11,15 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from mappable.checksums import PREFIX, seal
+from mappable.checksums import digest, seal
 from mappable.containers import read_safetensors
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.vision_models import PREFIX as TRANSFORMERS
-from mappable.features.weights import WEIGHT_SETS
+from mappable.features.weights import WEIGHT_SETS, load_weights, stored_weights
 from mappable.formats import KEY, Format
-from mappable.progress import speaks
 
-FORMAT = Format("mappable encoder", 2, "train or export it again", sealed_since=2, earliest=1)
+FORMAT = Format("mappable encoder", 3, "train or export it again", sealed_since=3)
 ENCODER = "encoder.safetensors"  # name of the file in the folder of a training run
 
 
@@ -38,9 +40,12 @@ def encoder_file(source: Path | str) -> Path:
 
 
 def encoder_bytes(about: About, tensors: Mapping[str, Tensor]) -> bytes:
-    """The content of an encoder's file."""
-    text = FORMAT.text({"about": about.to_json()}, indent=None)
-    return seal(save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {KEY: text}))
+    """The content of an encoder's file, without the tensors that equal those of the cached weight set."""
+    published = stored_weights(about.weights)
+    shared = {name: tensor for name, tensor in published.items() if tensor.equal(tensors[name].cpu())}
+    text = FORMAT.text({"about": about.to_json(), "shared": _checksum(shared)}, indent=None)
+    own = {name: tensor.cpu().contiguous() for name, tensor in tensors.items() if name not in shared}
+    return seal(save(own, {KEY: text}))
 
 
 def read_encoder(file: Path) -> tuple[About, dict[str, Tensor]]:
@@ -48,11 +53,21 @@ def read_encoder(file: Path) -> tuple[About, dict[str, Tensor]]:
     if not file.is_file():
         raise BadInputError(f"{file}: no such encoder file")
     with FORMAT.reading(file):
-        metadata, tensors = read_safetensors(file, "pt")
-        about = About.from_json(FORMAT.parse(metadata.get(KEY), file)["about"])
-    if PREFIX.decode() not in metadata[KEY] and speaks():
-        print(f"note: {file}: an earlier version wrote it without a checksum, so damage is not found", file=sys.stderr)
-    return about, tensors
+        metadata, own = read_safetensors(file, "pt")
+        facts = FORMAT.parse(metadata.get(KEY), file)
+        about, checksum = About.from_json(facts["about"]), str(facts["shared"])
+    if checksum == _checksum({}):
+        return about, own
+    for weights in (stored_weights, load_weights):  # the second checks all of the set, and fetches it
+        shared = {name: tensor for name, tensor in weights(about.weights).items() if name not in own}
+        if _checksum(shared) == checksum:
+            return about, own | shared
+    raise BadInputError(f"{file}: needs weights {about.weights} with the checksum {checksum}; fetch the published ones")
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> str:
+    each = [f"{name} {digest(tensor.contiguous().numpy())}" for name, tensor in sorted(tensors.items())]
+    return digest("\n".join(each).encode())
 
 
 @torch.no_grad()

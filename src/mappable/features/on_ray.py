@@ -1,4 +1,4 @@
-"""Describe images on many machines with Ray Data: workers write Parquet shards, each exactly once."""
+"""Describe images on many machines with Ray Data: workers write shards, each exactly once."""
 
 import json
 import logging
@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 
 from mappable.arrays import Floats32
-from mappable.checksums import digest, digest_of_file
-from mappable.containers import read_parquet
+from mappable.checksums import digest
+from mappable.containers import read_npy
 from mappable.errors import BadInputError, MappableError, install_extra, shown
 from mappable.features.embedding import Precision
 from mappable.features.fetching import is_reachable
 from mappable.features.image_encoder import ImageEncoder
 from mappable.features.opening import Backend, open_file
-from mappable.files import reading, write_atomically
+from mappable.files import write_atomically
 from mappable.places.table import Places
 from mappable.progress import progress_bar
 
@@ -51,9 +49,9 @@ class Job:
         """Number of shards."""
         return -(-len(self.places) // self.size)
 
-    def file(self, shard: int) -> Path:
-        """The file of a shard."""
-        return self.folder / f"{shard:06d}.parquet"
+    def file(self, shard: int) -> Path | None:
+        """The file of a shard, whose name ends in the precision of its computation; None if there is none yet."""
+        return next(self.folder.glob(f"{shard:06d}-*.npy"), None)
 
 
 class Worker:
@@ -68,7 +66,7 @@ class Worker:
         return {"shard": batch["shard"], "error": np.array([self._written(int(shard)) for shard in batch["shard"]])}
 
     def _written(self, shard: int) -> str:
-        if self.job.file(shard).exists():  # files are written atomically, so it is complete
+        if self.job.file(shard):  # files are written atomically, so it is complete
             return ""
         try:
             self._write(shard)
@@ -86,7 +84,8 @@ class Worker:
         rows = np.arange(shard * job.size, min((shard + 1) * job.size, len(job.places)))
         places = job.places[rows]
         descriptors = self.encoder.embed(places, batch_size=job.batch_size, precision=job.precision, progress=False)
-        write_shard(job.file(shard), places, descriptors, self.encoder.actual_precision(job.precision))
+        file = job.folder / f"{shard:06d}-{self.encoder.actual_precision(job.precision)}.npy"
+        write_atomically(file, lambda stream: np.save(stream, descriptors))
 
 
 def embed_on_ray(
@@ -101,14 +100,15 @@ def embed_on_ray(
     precision: Precision = "auto",
     backend: Backend | None = None,
     trust_code: bool = False,
-) -> tuple[list[Path], str]:
-    """Describe the images of places on a Ray cluster; return the shards in the order of rows, and the precision.
+) -> tuple[Floats32, str]:
+    """Describe the images of places on a Ray cluster; return descriptors (n, D), mapped from a file, and the precision.
 
     `address` is "local" for a cluster of this machine alone, ray://HOST:10001, or HOST:6379 from a machine of the
     cluster. All machines must see the encoder's file `source`, the images and the folder `out` under the same paths.
 
     Each shard is a file that is written atomically under a fixed name. So a worker that is killed loses no image and
-    doubles none: Ray gives its shard to another worker. A job that was stopped continues with the missing shards.
+    doubles none: Ray gives its shard to another worker. A job that was stopped continues with the missing shards. They
+    are in a folder `shards-...` of `out`, which nobody needs after that.
     """
     unit = BATCH if batch_size is None else batch_size
     size = unit * max(1, SHARD // unit)
@@ -121,21 +121,30 @@ def embed_on_ray(
     with _connected(address) as ray, progress_bar("describing images", len(places)) as advance:
         running, done = ray.remote(num_cpus=0)(run).remote(job), 0
         while not ray.wait([running], timeout=SECONDS)[0]:
-            now = min(len(places), size * sum(1 for _ in folder.glob("[0-9]*.parquet")))
+            now = min(len(places), size * sum(1 for _ in folder.glob("[0-9]*.npy")))
             advance(now - done)
             done = now
         errors = ray.get(running)
         advance(len(places) - done)
     if errors:
         raise BadInputError(errors[0])
+    return _joined(job, encoder.dimensions)
+
+
+def _joined(job: Job, dimensions: int) -> tuple[Floats32, str]:
     files = [job.file(shard) for shard in range(job.shards)]
-    missing = [file for file in files if not file.exists()]
-    if missing:
-        raise BadInputError(f"{missing[0]}: no such shard on this machine; give a folder OUT that all machines share")
-    precisions = {read_shard_precision(file) for file in files}
+    if None in files:
+        missing = f"shard {files.index(None)} is not on this machine"
+        raise BadInputError(f"{job.folder}: {missing}; give a folder OUT that all machines share")
+    found = [file for file in files if file]
+    precisions = {file.stem.partition("-")[2] for file in found}
     if len(precisions) > 1:
         raise BadInputError(f"workers computed in {' and '.join(sorted(precisions))}: give --precision float32")
-    return files, precisions.pop()
+    shape = (len(job.places), dimensions)
+    joined = np.lib.format.open_memmap(job.folder / "all.npy", "w+", np.float32, shape)
+    for shard, file in enumerate(found):
+        joined[shard * job.size : (shard + 1) * job.size] = read_npy(file)
+    return joined, precisions.pop()
 
 
 def run(job: Job) -> list[str]:
@@ -144,7 +153,7 @@ def run(job: Job) -> list[str]:
     import ray.data
 
     ray.data.DataContext.get_current().enable_progress_bars = False
-    todo = [{"shard": shard} for shard in range(job.shards) if not job.file(shard).exists()]
+    todo = [{"shard": shard} for shard in range(job.shards) if not job.file(shard)]
     if not todo:
         return []
     resources = ray.cluster_resources()
@@ -159,37 +168,6 @@ def run(job: Job) -> list[str]:
         num_cpus=None if gpus else 1,
     )
     return [row["error"] for row in described.iter_rows() if row["error"]]
-
-
-def write_shard(file: Path, places: Places, descriptors: Floats32, precision: str) -> None:
-    """Write the ids and descriptors (n, D) of places as Parquet, atomically."""
-    numbers = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(descriptors.ravel()), descriptors.shape[1])
-    ids = pyarrow.array(places.place_id.tolist(), pyarrow.string())
-    table = pyarrow.table({"place_id": ids, "descriptor": numbers}, metadata={"precision": precision})
-    write_atomically(file, lambda stream: pyarrow.parquet.write_table(table, stream, compression="none"))
-
-
-def read_shard(file: Path, places: Places, dimensions: int, checksum: str) -> Floats32:
-    """The descriptors (n, dimensions) of places; raise if the shard is damaged, or has other places."""
-    if digest_of_file(file) != checksum:
-        raise BadInputError(f"{file}: damaged (wrong checksum); remove it and run `mappable embed` again")
-    table = read_parquet(file, rows=len(places))
-    if table["place_id"].to_pylist() != places.place_id.tolist():
-        raise BadInputError(f"{file}: has no descriptor of place {shown(places.place_id[0])} in its first row")
-    numbers = table["descriptor"].combine_chunks().flatten().to_numpy()
-    return np.asarray(numbers, np.float32).reshape(len(places), dimensions)
-
-
-def shard_rows(file: Path) -> int:
-    """Number of descriptors in a shard."""
-    with reading(file):
-        return int(pyarrow.parquet.read_metadata(file).num_rows)
-
-
-def read_shard_precision(file: Path) -> str:
-    """The precision in which a shard was computed."""
-    metadata: dict[bytes, bytes] = pyarrow.parquet.read_schema(file).metadata
-    return metadata[b"precision"].decode()
 
 
 @contextmanager

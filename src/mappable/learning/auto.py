@@ -100,8 +100,6 @@ def plan(places: Places, *, gpu: bool, changes: Mapping[str, Any] | None = None)
     steps, why_steps = _steps(base, len(rows))
     base["iterations"] = None if changes.get("epochs") else steps
     reasons.append(Reason("iterations", f"{steps:,}", why_steps))
-    if base["trainable"] == "all":
-        reasons.append(Reason("light", value_text(base.get("light", 0)), "the light changes between visits"))
     reasons.append(Reason("trainable", base["trainable"], TRAINABLE[base["trainable"]]))
     trained = load_settings(overrides=base | common | dict(changes))
     table = _without_neighbors(places, held_out, trained.positive_radius) if len(held_out) else places

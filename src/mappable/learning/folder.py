@@ -11,13 +11,10 @@ from mappable.features.files import ENCODER
 from mappable.files import write_atomically
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.metrics import METRICS
-from mappable.learning.setting_layers import changing_removed
 from mappable.learning.settings import Settings, settings_to_yaml, with_defaults
 
 SETTINGS = "settings.yaml"
-# Settings that may differ when a run resumes. The first group does not change the weights, the second only by rounding.
-WATCHING = frozenset({"checkpoint_every", "checkpoint_seconds", "monitor_every", "monitor_queries", "landmarks"})
-DIVIDING = frozenset({"micro_batch", "batch_size"})
+WATCHING = frozenset({"checkpoint_every", "monitor_every", "landmarks"})  # settings that do not change the weights
 Loaded = TypeVar("Loaded")
 
 
@@ -66,12 +63,7 @@ def _read(load: Callable[[Path], Loaded], file: Path) -> Loaded:
 def _check_same(file: Path, before: Any, data_before: str, settings: Settings, data: str) -> None:
     now = json.loads(settings.model_dump_json())
     before = with_defaults(before)
-    may_differ = WATCHING | DIVIDING
-    if removed := [name for name in changing_removed(before) if name not in may_differ]:
-        name = removed[0]
-        what = f"trained with {name} {shown(before[name])}, which no longer exists"
-        raise OtherRunError(f"{file}: {what}; start again with --overwrite")
-    different = [key for key in now if key not in may_differ and before[key] != now[key]]
+    different = [key for key in now if key not in WATCHING and before[key] != now[key]]
     if different:
         values = ", ".join(f"{key} {shown(before[key])} (now {shown(now[key])})" for key in different)
         raise OtherRunError(f"{file}: trained with {values}; use the same settings, or start again with --overwrite")

@@ -1,6 +1,6 @@
 """The learner: takes training steps with an encoder and its optimizer, on one device or several."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -33,11 +33,6 @@ class Batch:
     squared_distances: Tensor  # (b, positives), squared distances in the world between anchor and positives
     weights: Tensor  # (b,), weight of each anchor in the mean over the valid tuples of the whole batch
     known: Tensor  # (b, n, n), squared feature distances before training, for distillation; else (b, 0, 0)
-
-    def split(self, size: int) -> Iterator["Batch"]:
-        """Split into parts of at most `size` tuples."""
-        parts = (torch.split(getattr(self, field.name), size) for field in fields(self))
-        return (Batch(*part) for part in zip(*parts, strict=True))
 
 
 @dataclass(frozen=True)
@@ -164,14 +159,12 @@ class Learner:
     def step(self, loss: Loss, batch: Batch, iteration: int = 1) -> Tensor:
         """Take one step on the mean loss of the valid tuples. Return the TERMS (b, 7) of this process's share.
 
-        Each process takes its share of the tuples, one micro-batch at a time. Each anchor has its weight in the mean of
-        the whole batch. The gradients are therefore those of the whole batch, however it is divided. `iteration`
-        counts from 1; the moving average of the weights depends on it.
+        Each anchor has its weight in the mean of the whole batch. The gradients are therefore those of the whole
+        batch, however processes share it. `iteration` counts from 1; the moving average of the weights depends on it.
         """
         self.optimizer.zero_grad(set_to_none=not self.records)  # a recording needs the gradients at the same address
-        at_once = self.settings.micro_batch or len(batch.inputs)
         backward = self._backward_recorded if self.records else self._backward
-        terms = torch.cat([backward(loss, part) for part in batch.split(at_once)])
+        terms = backward(loss, batch)
         self.group.add_up([parameter.grad for parameter in self.parameters if parameter.grad is not None])
         self.optimizer.step()
         if self.settings.averaging:

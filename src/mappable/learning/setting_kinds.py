@@ -41,11 +41,6 @@ def _size(value: Any) -> tuple[int, int]:
     return width, height
 
 
-def current_layers(value: Any) -> Any:
-    """The value of `trainable`, also for the name of the last block in earlier versions, which had only VGG-16."""
-    return "last" if value == "conv5" else value
-
-
 # The text of each type appears in the documentation, and in the error for a wrong value.
 Positive = Annotated[float, "a number above 0", BeforeValidator(_number), Field(gt=0)]
 NotNegative = Annotated[float, "a number, 0 or more", BeforeValidator(_number), Field(ge=0)]
@@ -60,7 +55,7 @@ Count = Annotated[int, "a whole number, 1 or more", BeforeValidator(_number), Fi
 CountOrZero = Annotated[int, "a whole number, 0 or more", BeforeValidator(_number), Field(ge=0)]
 Seed = Annotated[int, "a whole number from 0 to 4294967295", BeforeValidator(_number), Field(ge=0, le=2**32 - 1)]
 Text = Annotated[str, "text", BeforeValidator(_text)]
-Layers = Annotated[Literal["all", "last"], "all or last", BeforeValidator(current_layers)]
+Layers = Literal["all", "last"]
 LossName = Annotated[str, "the name of a loss", BeforeValidator(_text)]
 ImageSize = Annotated[
     tuple[int, int],

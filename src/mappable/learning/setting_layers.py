@@ -14,33 +14,6 @@ from mappable.worlds import INSTALL, world_modules
 
 PRESETS = resources.files("mappable") / "presets"
 LONGEST_SHOWN = 80  # characters of a value in an error message
-# Names in settings files, encoder files and results of earlier versions.
-FORMER_NAMES = {"whitening": "dimensions"}
-
-
-class Removed(NamedTuple):
-    """A setting of earlier versions that no longer exists."""
-
-    instead: str  # what to use instead
-    value: Any  # the value with which training is as now
-
-
-LITERAL = Removed("in Python, Loss(..., normalized=False) is the paper's literal form", True)
-REMOVED = {
-    "normalized": LITERAL,
-    "normalised": LITERAL,  # codespell:ignore
-    "second_hinge": Removed("in Python, Loss(..., second_hinge='residuals') is the released code's form", "features"),
-    "geometric_pairs": Removed("the geometric term compares the anchor with each positive, as in the paper", "anchor"),
-    "momentum": Removed("training uses Adam", 0.9),
-    "optimizer": Removed("training uses Adam", "adam"),
-    "init_locations": Removed("it is 120,000 / init_images, at most 100", 100),
-    "monitor_queries": Removed("landmarks: 0 turns the monitor off", 500),
-    "checkpoint_seconds": Removed("set checkpoint_every", 10),
-    "batch_size": Removed("passes without gradients choose it; micro_batch limits those with gradients", None),
-    "weight_decay": Removed("distillation keeps what the weights know", 0),
-    "layer_decay": Removed("distillation, or trainable: last, keeps what lower layers know", 1),
-    "toward_start": Removed("distillation keeps what the weights know", 0),
-}
 
 
 class Given(NamedTuple):
@@ -85,24 +58,14 @@ def read_file(file: Path) -> Layer:
 def read_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> Layer:
     """Read single settings: values by name, or texts "key=value" with a YAML value. The last text for a key counts."""
     if isinstance(overrides, Mapping):
-        return {current_name(str(name)): Given(value, "") for name, value in overrides.items()}
+        return {str(name): Given(value, "") for name, value in overrides.items()}
     layer = {}
     for text in overrides:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise BadInputError(f"--set {_cut(text)!r}: expected KEY=VALUE, such as seed=1")
-        layer[current_name(name.strip())] = Given(_read_value(value, f"--set {_cut(text)!r}"), "--set")
+        layer[name.strip()] = Given(_read_value(value, f"--set {_cut(text)!r}"), "--set")
     return layer
-
-
-def current_name(name: str) -> str:
-    """The name of a setting, also for a name that it had in an earlier version."""
-    return FORMER_NAMES.get(name, name)
-
-
-def changing_removed(values: Mapping[str, Any]) -> list[str]:
-    """Names of removed settings whose values would give other weights than training gives now."""
-    return [name for name, setting in REMOVED.items() if values.get(name, setting.value) != setting.value]
 
 
 def _cut(text: str) -> str:
@@ -131,7 +94,7 @@ def read_yaml(text: str, source: str) -> Layer:
             raise BadInputError(f"{source}: contains no settings; write one per line, such as `seed: 1`")
         for key, value in root.value:
             line = key.start_mark.line + 1
-            name = current_name(str(key.value))
+            name = str(key.value)
             if name in layer:
                 raise BadInputError(f"{source}, line {line}: {name} occurs twice, first in {layer[name].source}")
             layer[name] = Given(_with_none(loader.construct_object(value, deep=True)), f"{source}, line {line}")

@@ -29,22 +29,13 @@ from mappable.learning.setting_kinds import (
     Seed,
     Share,
     Text,
-    current_layers,
     kind_text,
 )
-from mappable.learning.setting_layers import (
-    FORMER_NAMES,
-    REMOVED,
-    changing_removed,
-    current_name,
-    read_file,
-    read_overrides,
-    read_preset,
-)
 from mappable.learning.setting_layers import preset_names as preset_names
+from mappable.learning.setting_layers import read_file, read_overrides, read_preset
 from mappable.places.images import Fit
 
-# Names of settings in the paper, in earlier versions and elsewhere.
+# Names of settings in the paper and elsewhere.
 SYNONYMS = {
     "r1": "positive_radius",
     "r2": "negative_radius",
@@ -55,7 +46,6 @@ SYNONYMS = {
     "f2": "feature_scale_squared",
     "lr": "learning_rate",
     "batch": "anchors",
-    **FORMER_NAMES,
 }
 
 
@@ -156,12 +146,10 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     backbone: Text = "vgg16"
     """Network that turns pixels into local features. By default, that of the weights; it is `vgg16` for random ones. Or
     a vision model of transformers, such as `transformers:facebook/dinov2-small`, or `transformers:FOLDER`."""
-    aggregator: Text = "netvlad"
-    """Layer that turns local features into one descriptor: `netvlad`, `transport` or `gem`."""
     clusters: Count = 64
-    """Clusters of the aggregator. A descriptor has 512 numbers per cluster with VGG-16, and 1,024 with ResNet-50."""
+    """Clusters of NetVLAD. A descriptor has 512 numbers per cluster with VGG-16, and 1,024 with ResNet-50."""
     dimensions: Count | None = None
-    """Numbers in a descriptor, such as 1,024: a linear projection reduces what the aggregator gives. It is fitted to
+    """Numbers in a descriptor, at most, such as 768: a linear projection reduces what NetVLAD gives. It is fitted to
     training images after training. none keeps all numbers."""
     size: ImageSize = (240, 180)
     """Width and height of the network's input images, in pixels."""
@@ -182,9 +170,6 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     """Iterations between two checkpoints, which are at least 10 seconds apart."""
 
     # Machine
-    micro_batch: Count | None = None
-    """Anchors per pass with gradients. Set it if all anchors of a step need too much memory; the gradients are the same
-    up to rounding."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Arithmetic of the backbone; `auto` uses bfloat16 if the device computes with it."""
     seed: Seed = 0
@@ -200,8 +185,6 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     @classmethod
     def _report_one_problem(cls, values: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
         """Raise for one problem only. Unknown names come first, because a mistyped setting is also missing."""
-        if isinstance(values, Mapping):
-            values = _without_removed(values)
         if isinstance(values, Mapping) and str(values.get("backbone")).startswith(PREFIX):
             values = {"weights": PRETRAINED, **values}
         elif isinstance(values, Mapping) and values.get("backbone") is None:
@@ -232,11 +215,6 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
             check_backbone(self.weights, self.backbone)
         except BadInputError as error:
             raise WrongSettingsError(["backbone", "weights"], str(error)) from None
-        if self.micro_batch is not None and self.micro_batch > self.anchors:
-            raise WrongSettingsError(
-                ["micro_batch", "anchors"],
-                f"micro_batch is {self.micro_batch}, expected at most anchors ({self.anchors})",
-            )
         for change in ("mirrored", "light"):
             if self.trainable != "all" and getattr(self, change):
                 raise WrongSettingsError(
@@ -284,7 +262,7 @@ def load_settings(
         for name, other in (("iterations", "epochs"), ("epochs", "iterations")):
             if values.get(name) is not None:
                 merged.pop(other, None)  # a later layer replaces the other kind of budget too
-        if current_layers(values.get("trainable", "all")) != "all":
+        if values.get("trainable", "all") != "all":
             for change in ("mirrored", "light"):
                 merged.pop(change, None)  # of an earlier layer: frozen layers read every image only once
         merged |= values
@@ -296,16 +274,10 @@ def load_settings(
         raise BadInputError(f"{source}{error}") from None
 
 
-def with_current_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Recorded settings of a result or a run, with the names of this version."""
-    renamed = {current_name(name): value for name, value in values.items()}
-    return renamed | {name: current_layers(value) for name, value in renamed.items() if name == "trainable"}
-
-
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     """Recorded settings of a result or a run. A setting that its version did not know yet gets the default."""
     known = Settings.model_fields.items()
-    return {name: None if field.is_required() else field.default for name, field in known} | with_current_names(values)
+    return {name: None if field.is_required() else field.default for name, field in known} | dict(values)
 
 
 def settings_to_yaml(settings: Settings) -> str:
@@ -320,14 +292,6 @@ def value_text(value: Any) -> str:
     if isinstance(value, tuple):
         return "x".join(map(str, value))
     return f"{value:.4g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
-
-
-def _without_removed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values without settings that no longer exist. Raises if one of them would give other weights than now."""
-    for name in changing_removed(values):
-        value, instead = _shortened(values[name]), REMOVED[name].instead
-        raise WrongSettingsError([name], f"{name} is {value}, but this setting no longer exists; {instead}")
-    return {name: value for name, value in values.items() if name not in REMOVED}
 
 
 def _kind(name: str) -> str:

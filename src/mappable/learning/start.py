@@ -46,7 +46,6 @@ def new_encoder(settings: Settings) -> Encoder:
         fit=settings.fit,
         clusters=settings.clusters,
         backbone=settings.backbone,
-        aggregator=settings.aggregator,
         seed=settings.seed,
     )
 
@@ -184,7 +183,7 @@ def _key(settings: Settings, data: str, example: Tensor) -> str:
 
     The local descriptors of one `example` image represent the weights and the machine's arithmetic.
     """
-    names = ("aggregator", "clusters", "init_images", "seed")
+    names = ("clusters", "init_images", "seed")
     values = json.dumps([data, *(getattr(settings, name) for name in names)]).encode()
     return hashlib.sha256(values + example.float().cpu().numpy().tobytes()).hexdigest()[:16]
 

@@ -126,7 +126,7 @@ def train(
         if group.first and folder is not None:
             prepare(folder, settings, anew=checkpoint is None)
         with held_back(folder is not None, say=STOPPING) as interrupted:
-            with out_of_memory_means(_memory_advice(settings, chosen)):
+            with out_of_memory_means(f"not enough memory on {chosen}; lower size (now {_size(settings)})"):
                 run = _Run(data, sampler, learner, settings, group, folder, interrupted, until)
                 run.go(checkpoint)
             if group.first and folder is not None:
@@ -414,13 +414,6 @@ def iterations_of(settings: Settings, sampler: Sampler) -> int:
         return 0
     batches = sampler.batches_per_epoch(settings.anchors)
     return settings.iterations or max(1, round((settings.epochs or 0.0) * batches))
-
-
-def _memory_advice(settings: Settings, device: torch.device) -> str:
-    at_once = settings.micro_batch or settings.anchors
-    lower = "micro_batch" if at_once > 1 else "size"
-    now = _size(settings) if lower == "size" else at_once
-    return f"not enough memory on {device} for {at_once} anchors at once; lower {lower} (now {now})"
 
 
 def _size(settings: Settings) -> str:

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import py_compile
-import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -22,13 +21,6 @@ from mappable.features.opening import open_file
 pytestmark = pytest.mark.usefixtures("own_cache")
 OLD, NEW = "0" * 39 + "1", "0" * 39 + "2"  # commits
 SMALL = np.random.default_rng(0).integers(0, 256, (5, 48, 64, 3), dtype=np.uint8)
-
-
-class Terminal(io.StringIO):
-    """Standard input or standard error of a user who types."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def edit(folder: Path, old: str, new: str) -> None:
@@ -57,22 +49,12 @@ def test_the_short_form_takes_common_settings(foreign_hub: Path) -> None:
     assert (encoder.about.size, encoder.about.mean) == ((224, 224), (0.485, 0.456, 0.406))
 
 
-def test_no_code_runs_without_consent(
-    foreign_hub: Path, tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_code_runs_without_consent(foreign_hub: Path, tmp_path: Path) -> None:
     edit(tmp_path / "repository", "import torch", f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\nimport torch")
     with pytest.raises(BadInputError, match=r"repository:coarse: runs foreign code.*--trust-code"):
         open_file(foreign_hub, "cpu")
-    errors = Terminal()
-    monkeypatch.setattr(sys, "stderr", errors)
-    for answer in ("n\n", "\n", ""):
-        monkeypatch.setattr(sys, "stdin", Terminal(answer))
-        with pytest.raises(BadInputError, match="not run, because you did not agree"):
-            open_file(foreign_hub, "cpu")
-    assert f"coarse() of the folder '{tmp_path / 'repository'}'" in errors.getvalue()
     assert not (tmp_path / "ran").exists()
-    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    open_file(foreign_hub, "cpu")
+    open_file(foreign_hub, "cpu", trust_code=True)
     assert (tmp_path / "ran").exists()
 
 
@@ -219,18 +201,26 @@ def test_compiled_code_in_the_folder_is_not_used(foreign_hub: Path, tmp_path: Pa
     assert open_file(foreign_hub, "cpu").dimensions == 144
 
 
-def test_a_link_to_a_folder_of_code_is_refused(foreign_hub: Path, tmp_path: Path) -> None:
+def test_a_link_in_a_folder_of_code_is_refused(foreign_hub: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "repository/linked").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(BadInputError, match="linked: a link to a folder"):
+    with pytest.raises(BadInputError, match="linked: a link"):
         open_file(foreign_hub, "cpu", trust_code=True)
 
 
 @pytest.mark.parametrize(
-    "text", ["hub:", "hub:owner", "hub:owner/repo", "hub:owner/repo:not a name", "hub:a/b/c:d", "hub:օwner/repo:d"]
+    "text",
+    [
+        "hub:",
+        "hub:owner/repo",
+        "hub:owner/repo:entry",
+        f"hub:a/b@{OLD}:not a name",
+        f"hub:a/b/c@{OLD}:d",
+        f"hub:օ/b@{OLD}:d",
+    ],
 )
 def test_a_source_that_names_no_model_is_refused(text: str) -> None:
-    with pytest.raises(BadInputError, match=r"not a torch\.hub model; expected hub:OWNER/REPO:ENTRY"):
+    with pytest.raises(BadInputError, match=r"not a torch\.hub model; expected hub:OWNER/REPO@COMMIT:ENTRY"):
         open_file(text, "cpu", trust_code=True)
 
 
@@ -251,10 +241,7 @@ def github(tmp_path: Path, foreign_hub: Path, monkeypatch: pytest.MonkeyPatch) -
         def do_GET(self) -> None:
             asked.append(self.path)
             body = io.BytesIO()
-            if self.path == "/owner/repo.git/info/refs?service=git-upload-pack":
-                refs = f"001e# service=git-upload-pack\n00000156{NEW} HEAD\0caps\n003f{OLD} refs/tags/v1\n0000"
-                body.write(refs.encode())
-            elif self.path in (f"/owner/repo/archive/{OLD}.zip", f"/owner/repo/archive/{NEW}.zip"):
+            if self.path in (f"/owner/repo/archive/{OLD}.zip", f"/owner/repo/archive/{NEW}.zip"):
                 cell = "8" if OLD in self.path else "16"
                 with zipfile.ZipFile(body, "w") as archive:
                     archive.writestr("repo-x/hubconf.py", content.replace("cell=8", f"cell={cell}"))
@@ -282,16 +269,16 @@ def github(tmp_path: Path, foreign_hub: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.medium
 def test_a_repository_is_pinned_to_a_commit(github: list[str]) -> None:
-    with pytest.raises(BadInputError, match=rf"owner/repo at commit {NEW}.*--trust-code"):
-        open_file("hub:owner/repo:coarse", "cpu")
-    assert len(github) == 1  # nothing is downloaded before consent, and nothing runs
-    newest = open_file("hub:owner/repo:coarse", "cpu", trust_code=True)
-    tagged = open_file("hub:owner/repo@v1:coarse", "cpu", trust_code=True)
+    with pytest.raises(BadInputError, match=rf"owner/repo at commit {OLD}.*--trust-code"):
+        open_file(f"hub:owner/repo@{OLD}:coarse", "cpu")
+    assert not github  # nothing is downloaded before consent, and nothing runs
+    newest = open_file(f"hub:owner/repo@{NEW}:coarse", "cpu", trust_code=True)
+    open_file(f"hub:owner/repo@{OLD}:coarse", "cpu", trust_code=True)
     count = len(github)
     pinned = open_file(f"hub:owner/repo@{OLD}:coarse", "cpu")
     assert len(github) == count  # both the code and the consent are in the cache
     assert (newest.about.foreign["code"], pinned.about.foreign["code"]) == (NEW, OLD)
-    assert newest.fingerprint != tagged.fingerprint == pinned.fingerprint
+    assert newest.fingerprint != pinned.fingerprint
     suffix, copy = pinned.copy()  # type: ignore[attr-defined]
     assert (suffix, json.loads(copy)["hub"]) == (".yaml", f"owner/repo@{OLD}:coarse")
 
@@ -300,8 +287,6 @@ def test_a_repository_is_pinned_to_a_commit(github: list[str]) -> None:
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ("hub:owner/none:coarse", "cannot be downloaded .*Not Found"),
-        ("hub:owner/repo@v7:coarse", "no branch or tag 'v7'"),
         (f"hub:owner/repo@{'3' * 40}:coarse", "archive is damaged"),
         (f"hub:owner/repo@{'4' * 40}:coarse", "cannot be downloaded"),
     ],
@@ -309,12 +294,6 @@ def test_a_repository_is_pinned_to_a_commit(github: list[str]) -> None:
 def test_a_repository_that_cannot_be_had_is_refused(github: list[str], source: str, problem: str) -> None:
     with pytest.raises(BadInputError, match=problem):
         open_file(source, "cpu", trust_code=True)
-
-
-def test_an_unreachable_repository_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "GITHUB", "http://127.0.0.1:9")
-    with pytest.raises(BadInputError, match=r"owner/repo: .*cannot be downloaded .*hub:/FOLDER:ENTRY"):
-        open_file("hub:owner/repo:coarse", "cpu", trust_code=True)
 
 
 def test_an_argument_that_is_no_name_is_refused(foreign_hub: Path) -> None:

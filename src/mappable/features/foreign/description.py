@@ -73,7 +73,6 @@ class Description(BaseModel):
         source = {"name": name, "code": code, "license": self.license}
         return About(
             backbone="hub" if self.hub is not None else "onnx",
-            aggregator="",
             clusters=0,
             weights=name,
             size=self.size,

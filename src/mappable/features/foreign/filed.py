@@ -33,7 +33,6 @@ class FiledDescriptors(ImageEncoder):
         self.source, self.fingerprint = source, str(described.encoder or encoder)
         self.about = described.about or About(
             backbone="file",
-            aggregator="",
             clusters=0,
             weights=self.fingerprint,
             size=PICTURE_SIZE,

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from mappable.errors import BadInputError, shown
 from mappable.features.devices import find_device
-from mappable.features.fetching import fetch
+from mappable.features.fetching import fetch, sha256_of
 from mappable.features.foreign.description import Description, check_description
 from mappable.features.foreign.encoder import ForeignEncoder
 from mappable.features.weights import cache_folder
@@ -26,9 +26,8 @@ from mappable.files import write_atomically, writing
 PREFIX = "hub:"
 GITHUB = "https://github.com"
 MAX_CODE = 2**30  # bytes of a repository on disk
-REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<commit>[\w./-]+))?:(?P<entry>[A-Za-z_]\w*)", re.ASCII)
+REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40}):(?P<entry>[A-Za-z_]\w*)", re.ASCII)
 FOLDER = re.compile(r"(?P<folder>[~./].*|[A-Za-z]:[\\/].*):(?P<entry>[A-Za-z_]\w*)", re.ASCII)
-COMMIT = re.compile(r"[0-9a-f]{40}")
 IGNORED = {"__pycache__", ".git"}  # folders whose files are not used, and do not count in the hash of a folder
 
 _trusted: set[str] = set()  # keys of consents in this process, in case that the cache cannot be written
@@ -52,7 +51,7 @@ class Source:
 
 
 def open_hub(text: str, device: str, *, trust_code: bool) -> ForeignEncoder:
-    """Open the encoder hub:OWNER/REPO:ENTRY, hub:OWNER/REPO@COMMIT:ENTRY or hub:FOLDER:ENTRY, with default settings."""
+    """Open the encoder hub:OWNER/REPO@COMMIT:ENTRY or hub:FOLDER:ENTRY, with default settings."""
     return open_described(check_description({"hub": text.removeprefix(PREFIX)}, text), device, trust_code=trust_code)
 
 
@@ -108,10 +107,8 @@ def find_source(description: Description, below: Path) -> Source:
             raise BadInputError(f"{PREFIX}{text}: {problem}; restore the earlier code, or build the map again")
         return source
     if found := REPOSITORY.fullmatch(text):
-        commit = found["commit"] or "HEAD"
-        commit = commit if COMMIT.fullmatch(commit) else _resolve(found["repository"], commit)
-        return Source(found["repository"], None, commit, found["entry"])
-    forms = "hub:OWNER/REPO:ENTRY, hub:OWNER/REPO@COMMIT:ENTRY or hub:/FOLDER:ENTRY"
+        return Source(found["repository"], None, found["commit"], found["entry"])
+    forms = "hub:OWNER/REPO@COMMIT:ENTRY with a commit of 40 digits, or hub:/FOLDER:ENTRY"
     raise BadInputError(f"{shown(PREFIX + text)}: not a torch.hub model; expected {forms}")
 
 
@@ -130,14 +127,10 @@ def require_consent(source: Source, arguments: Mapping[str, Any], *, trust: bool
     given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     what = f"{source.entry}({given}) of {where}"
     if not trust:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise BadInputError(
-                f"{PREFIX}{source.text}: runs foreign code, {what}; read the code, then allow it with --trust-code"
-            )
-        print(f"This encoder is foreign code: {what}.", file=sys.stderr)
-        print("It can do on this machine whatever you can. Run it? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise BadInputError(f"{PREFIX}{source.text}: not run, because you did not agree")
+        raise BadInputError(
+            f"{PREFIX}{source.text}: runs foreign code, {what}, which can do whatever you can; read it, then allow it "
+            "with --trust-code"
+        )
     _trusted.add(key)
     try:
         write_atomically(file, lambda stream: stream.write(f"{what}\n".encode()))
@@ -153,26 +146,10 @@ def digest_of_code(folder: Path) -> str:
         if IGNORED.intersection(path.parts):
             continue
         if file.is_symlink():
-            if file.is_dir():
-                raise BadInputError(f"{file}: a link to a folder, whose code cannot be pinned; copy the folder instead")
-            digest.update(f"link {path.as_posix()} {file.readlink()}\n".encode())
+            raise BadInputError(f"{file}: a link, whose code cannot be pinned; copy what it names")
         if file.is_file():
-            content = hashlib.sha256(file.read_bytes()).hexdigest()
-            digest.update(f"file {path.as_posix()} {content}\n".encode())
+            digest.update(f"file {path.as_posix()} {sha256_of(file)}\n".encode())
     return digest.hexdigest()
-
-
-def _resolve(repository: str, name: str) -> str:
-    """The commit that a branch, a tag or HEAD of a repository names now."""
-    with TemporaryDirectory(prefix="mappable-") as name_of_folder, _download_errors(repository):
-        listed = Path(name_of_folder) / "refs"
-        fetch(f"{GITHUB}/{repository}.git/info/refs?service=git-upload-pack", listed)
-        found = re.findall(r"([0-9a-f]{40}) ([^\s\0]+)", listed.read_text("utf-8", "replace"))
-    refs: dict[str, str] = {ref: commit for commit, ref in found}
-    for ref in ("HEAD",) if name == "HEAD" else (f"refs/tags/{name}^{{}}", f"refs/tags/{name}", f"refs/heads/{name}"):
-        if ref in refs:
-            return refs[ref]
-    raise BadInputError(f"{PREFIX}{repository}: has no branch or tag {shown(name)}; give a commit of 40 digits")
 
 
 def folder_of(repository: str, commit: str) -> Path:
@@ -187,7 +164,7 @@ def _downloaded(source: Source) -> Path:
         return folder
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder.parent, prefix=".") as name, _download_errors(source.repository):
+        with TemporaryDirectory(dir=folder.parent, prefix=".") as name:
             archive = Path(name) / f"{source.code}.zip"
             fetch(f"{GITHUB}/{source.repository}/archive/{source.code}.zip", archive)
             _unpack(archive, source)
@@ -210,18 +187,6 @@ def _unpack(archive: Path, source: Source) -> None:
             opened.extractall(archive.parent)  # zipfile keeps all members below the folder
     except (zipfile.BadZipFile, EOFError, ValueError, RuntimeError) as error:
         raise BadInputError(f"{PREFIX}{source.text}: the downloaded archive is damaged ({error})") from None
-
-
-@contextmanager
-def _download_errors(repository: str) -> Iterator[None]:
-    """Context that adds a remedy to errors of `fetch`."""
-    try:
-        yield
-    except BadInputError as error:
-        if not str(error).startswith(GITHUB):
-            raise
-        remedy = "check its name and the network, or give a local copy as hub:/FOLDER:ENTRY"
-        raise BadInputError(f"{PREFIX}{repository}: {error}; {remedy}") from None
 
 
 def _load(folder: Path, entry: str, arguments: Mapping[str, Any], name: str) -> nn.Module:

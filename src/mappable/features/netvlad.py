@@ -6,14 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from mappable.errors import BadInputError
-from mappable.features.aggregators import Aggregator
 from mappable.features.clusters import kmeans
 from mappable.features.vectors import unit
 
 WEIGHT_RATIO = 0.01  # weight of the second-best cluster over that of the best, for an average local descriptor
 
 
-class NetVLAD(Aggregator):
+class NetVLAD(nn.Module):
     """Maps (n, channels, height, width) to descriptors (n, clusters * channels) of length one.
 
     It always computes in float32: sums over hundreds of locations and the softmax need this precision.
@@ -23,7 +22,7 @@ class NetVLAD(Aggregator):
         super().__init__()
         if clusters < 2:
             raise BadInputError(f"clusters must be 2 or more for NetVLAD, got {clusters}")
-        self.dimensions, self.parts = clusters * channels, clusters
+        self.dimensions = clusters * channels
         self.assignment = nn.Parameter(torch.zeros(clusters, channels))
         self.centres = nn.Parameter(torch.zeros(clusters, channels))  # this name is a key in encoder files
 
@@ -42,19 +41,10 @@ class NetVLAD(Aggregator):
         self.centres.copy_(centers)
         self.assignment.copy_(-math.log(WEIGHT_RATIO) / gap * directions)
 
-    def assign(self, local: Tensor) -> Tensor:
-        """Soft assignments (n, clusters, locations) of local descriptors (n, locations, channels)."""
-        return (local @ self.assignment.T).softmax(-1).transpose(1, 2)
-
     def forward(self, maps: Tensor) -> Tensor:
         """V_k = sum_i a_ik (x_i - c_k) with a_i = softmax(w x_i). Each V_k, then the whole, is scaled to length one."""
         with torch.autocast(maps.device.type, enabled=False):
             local = unit(maps.float().permute(0, 2, 3, 1).flatten(1, 2))  # (n, locations, channels)
-            weights = self.assign(local)
+            weights = (local @ self.assignment.T).softmax(-1).transpose(1, 2)
             residuals = weights @ local - weights.sum(-1, keepdim=True) * self.centres
             return unit(unit(residuals).flatten(1))
-
-
-def build(channels: int, clusters: int) -> NetVLAD:
-    """Build a layer. It must be initialized or loaded before use."""
-    return NetVLAD(channels, clusters)

@@ -1,9 +1,6 @@
 """NetVLAD against explicit loops in float64, and the rule that initializes it."""
 
 import math
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +9,8 @@ from torch import Tensor, nn
 
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
-from mappable.features import aggregators
-from mappable.features.aggregators import aggregator_names, find_aggregator
-from mappable.features.aggregators.netvlad import NetVLAD
 from mappable.features.encoder import Encoder
+from mappable.features.netvlad import NetVLAD
 
 
 def random_layer(channels: int = 5, clusters: int = 3, seed: int = 0) -> NetVLAD:
@@ -68,7 +63,6 @@ def test_an_encoder_with_vgg16_agrees_with_float64_arithmetic() -> None:
     descriptor = encoder.embed(pixels[:1], precision="float32")[0]
     normalized = (pixels[:1] / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
     layer = encoder.aggregator
-    assert isinstance(layer, NetVLAD)
     backbone = encoder.backbone.double()
     with torch.no_grad():
         maps = backbone.upper(backbone.lower(torch.from_numpy(normalized.transpose(0, 3, 1, 2)))).numpy()
@@ -173,50 +167,3 @@ def test_images_without_any_difference_give_no_clusters() -> None:
 def test_one_cluster_is_not_enough(clusters: int) -> None:
     with pytest.raises(BadInputError, match=rf"clusters.*{clusters}"):
         NetVLAD(5, clusters)
-
-
-MEAN = '''"""The mean of all locations."""
-
-from torch.nn.functional import normalize
-
-from mappable.features.aggregators import Aggregator
-
-
-class Mean(Aggregator):
-    def __init__(self, channels, clusters):
-        super().__init__()
-        self.dimensions = channels
-
-    def initialize(self, local, seed):
-        pass
-
-    def forward(self, maps):
-        return normalize(maps.float().mean((2, 3)))
-
-
-build = Mean
-'''
-
-
-@pytest.fixture
-def mean_aggregator(tmp_path: Path) -> Iterator[str]:
-    (tmp_path / "mean.py").write_text(MEAN)
-    aggregators.__path__.append(str(tmp_path))
-    yield "mean"
-    aggregators.__path__.remove(str(tmp_path))
-    sys.modules.pop("mappable.features.aggregators.mean", None)
-
-
-def test_an_aggregator_is_one_file(mean_aggregator: str, small_backbone: str, tmp_path: Path) -> None:
-    assert aggregator_names() == ["gem", mean_aggregator, "netvlad", "transport"]
-    size, pixels = (16, 16), np.random.default_rng(0).integers(0, 256, (2, 16, 16, 3), dtype=np.uint8)
-    encoder = Encoder.create(weights="random", size=size, backbone=small_backbone, aggregator=mean_aggregator)
-    encoder.initialize(pixels)
-    encoder.save(tmp_path / "encoder.safetensors")
-    descriptors = Encoder.load(tmp_path / "encoder.safetensors").embed(pixels)
-    assert descriptors.shape == (2, 6)
-
-
-def test_an_unknown_aggregator_lists_the_known_ones() -> None:
-    with pytest.raises(BadInputError, match=r"aggregator 'mean'.*gem, netvlad, transport"):
-        find_aggregator("mean")
