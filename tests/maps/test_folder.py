@@ -6,13 +6,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet
 import pytest
 from filelock import FileLock
 from numpy.typing import NDArray
@@ -21,37 +19,29 @@ from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.maps import folder as folder_module
 from mappable.maps.approximate import Approximate
+from mappable.maps.calibration import Calibration
+from mappable.maps.encoders import encoder_of as encoder_of_map
+from mappable.maps.errors import DamagedMapError
 from mappable.maps.exact import Exact
 from mappable.maps.folder import check_folder
 from mappable.maps.landmarks import Landmarks
 from mappable.places.decoding import RawDecoding
-from mappable.places.files import save_places
 from mappable.places.table import Places
 
 Describe = Callable[..., tuple[Places, NDArray[np.float32]]]
 ABOUT = About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), settings={"gamma": 5.0})
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """Stands for the real one, of which the folder knows no more than this."""
-
-    offset: float
-    calibrated_on: str = "a drive"
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, facts: dict[str, Any]) -> "Calibration":
-        return cls(**facts)
-
-
-@pytest.fixture(autouse=True)
-def calibration_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("mappable.maps.calibration")
-    module.Calibration = Calibration  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+CALIBRATION = Calibration(
+    calibrated_on="a drive",
+    images=20,
+    landmarks=5,
+    coverage=0.9,
+    radius=5.0,
+    sure={"single": 0.9, "live": 0.9, "drive": 0.95},
+    width={"single": 1.0, "live": 1.0, "drive": 1.5},
+    headings=(0.1, 0.2),
+)
 
 
 @pytest.fixture
@@ -83,9 +73,8 @@ def test_nothing_is_lost_on_the_way_to_disk_and_back(described: Describe, tmp_pa
     places, vectors = described(700, z=np.arange(700.0), dimensions=3)
     covariance = np.full((700, 3, 3), np.nan)
     covariance[5] = np.diag([1.0, 2.0, 3.0])
-    calibration: Any = Calibration(0.1)
     built = Landmarks.build(
-        places, vectors, "e", about=ABOUT, storage=storage, calibration=calibration, covariance=covariance
+        places, vectors, "e", about=ABOUT, storage=storage, calibration=CALIBRATION, covariance=covariance
     )
     saved = built.save(tmp_path / "deep/map")
     for found in (saved, Landmarks.open(tmp_path / "deep/map"), Landmarks.verify(str(tmp_path / "deep/map"))):
@@ -93,17 +82,6 @@ def test_nothing_is_lost_on_the_way_to_disk_and_back(described: Describe, tmp_pa
     facts = json.loads((tmp_path / "deep/map/map.json").read_text())
     assert (facts["unit"], facts["dimensions"], facts["landmarks"], facts["estimated"]) == ("m", 3, 700, 1)
     assert np.load(file_of(tmp_path / "deep/map", "descriptors")).dtype == storage
-
-
-def test_a_map_without_encoder_file_calibration_or_estimates_has_four_files(small: Landmarks, tmp_path: Path) -> None:
-    saved = small.save(tmp_path)
-    assert sorted(name.split("-")[0] for name in contents(tmp_path)) == [
-        "checksums",
-        "descriptors",
-        "landmarks",
-        "map.json",
-    ]
-    assert saved.encoder_file is None
 
 
 def test_a_moved_folder_is_still_a_map(described: Describe, tmp_path: Path) -> None:
@@ -118,15 +96,14 @@ def test_a_moved_folder_is_still_a_map(described: Describe, tmp_path: Path) -> N
 def test_what_did_not_change_is_not_written_again(small: Landmarks, described: Describe, tmp_path: Path) -> None:
     opened = small.save(tmp_path)
     before = {file: file.stat().st_ino for file in tmp_path.glob("*-*")}
-    calibration: Any = Calibration(3.0)
-    again = opened.with_calibration(calibration).save(tmp_path)
+    again = opened.with_calibration(CALIBRATION).save(tmp_path)
     assert {file: file.stat().st_ino for file in tmp_path.glob("*-*")} == before
-    assert_same(again, small.with_calibration(calibration))
+    assert_same(again, small.with_calibration(CALIBRATION))
     larger = again.add(*described(2, first=9), small.encoder).save(tmp_path)
     assert not before.keys() & set(tmp_path.glob("*-*"))
-    assert larger.calibration == calibration
+    assert larger.calibration == CALIBRATION
     assert_same(Landmarks.verify(tmp_path), larger)
-    assert len(contents(tmp_path)) == 4
+    assert len(contents(tmp_path)) == 3
     np.testing.assert_array_equal(again.store.take(np.arange(5)), small.store.take(np.arange(5)))  # still readable
 
 
@@ -230,12 +207,12 @@ def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(small: La
     assert result.returncode == 0, result.stderr
     lengths = json.loads(result.stdout)
     assert lengths == sorted(lengths)
-    assert lengths.count(5) >= 8
+    assert lengths.count(5) >= 6
     assert lengths.count(6) >= 2
-    assert len(contents(tmp_path)) == 4  # what the killed ones left is gone
+    assert len(contents(tmp_path)) == 3  # what the killed ones left is gone
 
 
-@pytest.mark.parametrize("failing", range(1, 6))
+@pytest.mark.parametrize("failing", range(1, 4))
 def test_a_save_that_fails_leaves_the_old_map_and_nothing_else(
     small: Landmarks, described: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
@@ -263,7 +240,7 @@ def test_the_first_save_may_be_killed_too(small: Landmarks, tmp_path: Path) -> N
     for name in ("descriptors-01234567.npy", f".landmarks-01234567.parquet.{'0' * 32}", f".map.json.{'0' * 32}"):
         (tmp_path / name).touch()
     small.save(tmp_path)
-    assert len(contents(tmp_path)) == 4
+    assert len(contents(tmp_path)) == 3
 
 
 def test_two_processes_cannot_save_at_once(small: Landmarks, tmp_path: Path) -> None:
@@ -318,176 +295,159 @@ def test_a_folder_of_something_else_is_left_alone(small: Landmarks, tmp_path: Pa
     assert (tmp_path / "empty/README").exists()
 
 
-def test_a_map_whose_description_is_truncated_may_be_replaced(small: Landmarks, tmp_path: Path) -> None:
-    small.save(tmp_path / "map")
-    text = (tmp_path / "map/map.json").read_text()
-    (tmp_path / "map/map.json").write_text(text[:-30])
-    (tmp_path / "map/notes.txt").touch()
-    with pytest.raises(BadInputError, match="description"):
-        small.save(tmp_path / "map")
-    (tmp_path / "map/notes.txt").unlink()
-    small.save(tmp_path / "map")
-    assert_same(Landmarks.verify(tmp_path / "map"), small)
-    assert len(contents(tmp_path / "map")) == 4
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other/map.json").write_text("{")  # with nothing beside it that tells whose it is
-    with pytest.raises(BadInputError, match="description"):
-        check_folder(tmp_path / "other")
-
-
 def test_a_folder_without_a_map_is_no_map(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(BadInputError, match=rf"{folder}.*map\.json"):
             Landmarks.open(folder)
 
 
-def edited(facts: dict[str, Any], **changes: Any) -> str:
-    """Facts as somebody would write them who knows about the checksum."""
-    changed = {name: value for name, value in (facts | changes).items() if name != "sha256"}
-    return json.dumps(changed | {"sha256": folder_module._checksum(changed)})
+def flipped(content: bytes) -> bytes:
+    """One bit changed, near the end."""
+    return content[:-20] + bytes([content[-20] ^ 1]) + content[-19:]
 
 
-def test_a_description_that_was_edited_or_damaged_is_refused(small: Landmarks, tmp_path: Path) -> None:
-    small.save(tmp_path)
-    text = (tmp_path / "map.json").read_text()
-    facts = json.loads(text)
-    outside = {"landmarks": facts["files"]["landmarks"] | {"name": "../../other.parquet"}}
-    for spoilt, problem in (
-        (text.replace('"unit": "m"', '"unit": "frames"'), "checksum"),
-        (text.replace(small.encoder, "0" * 16), "checksum"),
-        (edited(facts, about={}), r"map\.json: damaged.*'backbone'"),
-        (edited(facts, files={}), r"map\.json: damaged.*'landmarks'"),
-        (edited(facts, files=facts["files"] | outside), "a file outside of its folder"),
-        (
-            edited(facts, descriptor={"dimensions": 7, "storage": "float32"}),
-            r"descriptors-.*float32 of shape \(5, 8\), expected float32 of shape \(5, 7\)",
-        ),
-    ):
-        (tmp_path / "map.json").write_text(spoilt)
-        with pytest.raises(BadInputError, match=problem):
-            Landmarks.open(tmp_path)
-    (tmp_path / "map.json").write_text(text)
-    assert_same(Landmarks.verify(tmp_path), small)
+@pytest.fixture
+def complete(described: Describe, tmp_path: Path, encoder_of: Any) -> Path:
+    """The folder of a map with every part."""
+    encoder = encoder_of(0)
+    (tmp_path / "lens.bin").write_bytes(np.zeros(8).tobytes())
+    places, vectors = described(1000, decoding=RawDecoding("GBRG", str(tmp_path / "lens.bin")))
+    covariance = np.full((1000, 2, 2), np.nan)
+    covariance[5] = np.eye(2)
+    built = Landmarks.build(places, vectors, encoder.fingerprint, about=encoder.about, covariance=covariance)
+    built.with_index().save(tmp_path / "map", encoder)
+    return tmp_path / "map"
 
 
-def test_files_that_are_damaged_are_named(small: Landmarks, tmp_path: Path) -> None:
-    small.save(tmp_path)
-    whole = {part: file_of(tmp_path, part) for part in ("descriptors", "landmarks")}
-    kept = {file: file.read_bytes() for file in whole.values()}
-    for part, file in whole.items():
-        file.write_bytes(kept[file][:-1])
-        with pytest.raises(BadInputError, match=rf"{file.name}.*truncated"):
-            Landmarks.open(tmp_path)
+QUERY = np.eye(1, 8, dtype=np.float32)
+USES: dict[str, Callable[[Landmarks], Any]] = {
+    "landmarks": lambda opened: None,
+    "covariance": lambda opened: None,
+    "undistortion": lambda opened: None,
+    "encoder": lambda opened: encoder_of_map(opened, device="cpu"),
+    "index": lambda opened: opened.store.nearest(QUERY, 1),
+    "descriptors": lambda opened: opened.store.take(np.array([4])),
+}
+
+
+def test_every_file_is_checked_before_its_use(complete: Path) -> None:
+    assert set(Landmarks.open(complete).files) == set(USES)
+    for part, use in USES.items():
+        file = file_of(complete, part)
+        whole = file.read_bytes()
+        use(Landmarks.open(complete))
+        for damage in (lambda content: content[:-1], lambda content: b"", flipped):
+            file.write_bytes(damage(whole))
+            with pytest.raises(BadInputError, match=file.name):
+                use(Landmarks.open(complete))
+            with pytest.raises(BadInputError, match=file.name):
+                Landmarks.verify(complete)
         file.unlink()
-        with pytest.raises(BadInputError, match=rf"{file.name}.*map\.json"):
-            Landmarks.open(tmp_path)
-        content = bytearray(kept[file])
-        content[-9] ^= 1
-        file.write_bytes(content)
-        opening = Landmarks.open if part == "landmarks" else Landmarks.verify
-        with pytest.raises(BadInputError, match="damaged") as refused:
-            opening(tmp_path)
-        assert file.name in str(refused.value)
-        file.write_bytes(kept[file])
-    save_places(small.places[:4], whole["landmarks"])
-    with pytest.raises(BadInputError, match=rf"{whole['landmarks'].name}: "):
-        Landmarks.open(tmp_path)
+        with pytest.raises(BadInputError, match=file.name):
+            Landmarks.open(complete)
+        file.write_bytes(whole)
+    Landmarks.verify(complete)
 
 
-def flip(file: Path, offset: int) -> None:
-    """Change one bit, `offset` bytes before the end."""
-    content = bytearray(file.read_bytes())
-    content[-offset] ^= 1
-    file.write_bytes(content)
-
-
-def without_checksums(folder: Path) -> None:
-    """Make the map one of an earlier version, which has the SHA-256 of files only."""
-    facts = json.loads((folder / "map.json").read_text())
-    (folder / facts["files"].pop("checksums")["name"]).unlink()
-    (folder / "map.json").write_text(edited(facts))
-
-
-@pytest.mark.parametrize("earlier", [False, True])
-def test_opening_reads_no_descriptor_and_the_first_use_checks_them(
-    small: Landmarks, tmp_path: Path, earlier: bool
-) -> None:
+def test_no_use_of_damaged_descriptors_gives_an_answer(small: Landmarks, tmp_path: Path) -> None:
     small.save(tmp_path)
-    if earlier:
-        without_checksums(tmp_path)
-    assert_same(Landmarks.verify(tmp_path), small)
-    file, query = file_of(tmp_path, "descriptors"), np.eye(1, 8, dtype=np.float32)
-    flip(file, 4)
+    file = file_of(tmp_path, "descriptors")
+    file.write_bytes(flipped(file.read_bytes()))
     for use in (
-        lambda opened: opened.store.take(np.array([4])),
-        lambda opened: opened.nearest(query, encoder=small.encoder),
-        lambda opened: opened.nearest(query, encoder=small.encoder, near=((4.0, 0.0), 0.5)),
+        lambda opened: opened.nearest(QUERY, encoder=small.encoder),
+        lambda opened: opened.nearest(QUERY, encoder=small.encoder, near=((4.0, 0.0), 0.5)),
         lambda opened: opened.store.in_memory(),
         lambda opened: opened.remove(["0.jpg"]),
         lambda opened: opened.save(tmp_path.with_name(f"{tmp_path.name}-copy")),
     ):
         opened = Landmarks.open(tmp_path)
         for _ in range(2):  # a second attempt gives no answer either
-            with pytest.raises(BadInputError, match=f"{file}: damaged"):
+            with pytest.raises(DamagedMapError, match=file.name):
                 use(opened)
-    with pytest.raises(BadInputError, match=rf"{tmp_path}.*damaged.*descriptors-"):
-        Landmarks.verify(tmp_path)
 
 
-def test_blocks_of_descriptors_are_checked_when_a_row_is_used(described: Describe, tmp_path: Path) -> None:
-    places, _ = described(20)
-    vectors = np.eye(20, 2**15, dtype=np.float32)  # two rows per block
-    Landmarks.build(places, vectors, "e").save(tmp_path)
-    flip(file_of(tmp_path, "descriptors"), 4)
-    store = Landmarks.open(tmp_path).store
-    np.testing.assert_array_equal(store.take(np.array([3, 17])), vectors[[3, 17]])
-    with pytest.raises(BadInputError, match="damaged"):
-        store.take(np.array([3, 18]))
+def changed_facts(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change `map.json` as somebody would who knows about its checksum, and about those of the files."""
+    facts = json.loads((folder / "map.json").read_text())
+    for file in facts["files"].values():
+        content = (folder / file["name"]).read_bytes()
+        file |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    change(facts)
+    del facts["sha256"]
+    (folder / "map.json").write_text(json.dumps(facts | {"sha256": folder_module._checksum(facts)}))
 
 
-def test_an_earlier_map_gets_checksums_with_the_next_save_unless_it_is_damaged(
-    small: Landmarks, tmp_path: Path
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda facts: facts.update(about={}), r"map\.json"),
+        (lambda facts: facts.update(files={}), r"map\.json"),
+        (lambda facts: facts["files"]["landmarks"].update(name="../other.parquet"), r"other\.parquet"),
+        (lambda facts: facts["descriptor"].update(dimensions=7), r"descriptors-.*\(5, 8\).*\(5, 7\)"),
+        (lambda facts: facts.update(landmarks=4), r"landmarks-.*5 rows.* 4"),
+        (lambda facts: facts.update(version=3), r"map\.json.*earlier version"),
+        (lambda facts: facts.update(version=5), r"map\.json.*later version"),
+    ],
+)
+def test_a_description_that_does_not_fit_the_files_is_refused(
+    small: Landmarks, tmp_path: Path, change: Callable[[dict[str, Any]], Any], names: str
 ) -> None:
     small.save(tmp_path)
-    without_checksums(tmp_path)
-    assert set(Landmarks.open(tmp_path).with_calibration(None).save(tmp_path).files) == {
-        "descriptors",
-        "landmarks",
-        "checksums",
-    }
-    without_checksums(tmp_path)
-    flip(file_of(tmp_path, "descriptors"), 4)
-    before = contents(tmp_path)
-    with pytest.raises(BadInputError, match=r"descriptors-.*damaged"):
-        Landmarks.open(tmp_path).with_calibration(None).save(tmp_path)
-    assert contents(tmp_path) == before
+    changed_facts(tmp_path, change)
+    with pytest.raises(BadInputError, match=names):
+        Landmarks.open(tmp_path)
 
 
-def test_every_other_file_is_checked_before_its_use(described: Describe, tmp_path: Path, encoder_of: Any) -> None:
-    encoder = encoder_of(0)
-    encoder.save(tmp_path / "encoder.safetensors")
-    (tmp_path / "lens.bin").write_bytes(np.zeros(8).tobytes())
-    places, vectors = described(1000, decoding=RawDecoding("GBRG", str(tmp_path / "lens.bin")))
-    covariance = np.full((1000, 2, 2), np.nan)
-    covariance[5] = np.eye(2)
-    built = Landmarks.build(
-        places, vectors, encoder.fingerprint, about=encoder.about, covariance=covariance
-    ).with_index()
-    built.save(tmp_path / "map", encoder)
-    uses: dict[str, Callable[[Landmarks], Any]] = {
-        part: lambda opened: None for part in ("landmarks", "checksums", "covariance", "undistortion")
-    } | {
-        "encoder": lambda opened: opened.encoder_file,
-        "index": lambda opened: opened.nearest(vectors[:1], encoder=encoder.fingerprint),
-    }
-    assert set(Landmarks.open(tmp_path / "map").files) == {"descriptors", *uses}
-    for part, use in uses.items():
-        file = file_of(tmp_path / "map", part)
-        use(Landmarks.open(tmp_path / "map"))
-        flip(file, 20)
-        with pytest.raises(BadInputError, match=f"{file}: damaged"):
-            use(Landmarks.open(tmp_path / "map"))
-        flip(file, 20)
+@pytest.mark.parametrize("text", ["{", "[" * 200_000, '{"format": "mappable map", "version": 4, "files": {}}'])
+def test_a_description_that_is_damaged_is_refused(small: Landmarks, tmp_path: Path, text: str) -> None:
+    small.save(tmp_path)
+    (tmp_path / "map.json").write_text(text)
+    with pytest.raises(BadInputError, match=r"map\.json"):
+        Landmarks.open(tmp_path)
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"}", b" "), (b"(5, 8)", b"(8, 5)"), (b"False", b"True ")])
+def test_a_broken_header_of_descriptors_is_refused(small: Landmarks, tmp_path: Path, old: bytes, new: bytes) -> None:
+    small.save(tmp_path)
+    file = file_of(tmp_path, "descriptors")
+    file.write_bytes(file.read_bytes().replace(old, new, 1))
+    with pytest.raises(BadInputError, match=f"{file}: "):
+        Landmarks.open(tmp_path)
+
+
+def test_a_covariance_that_cannot_be_is_refused(small: Landmarks, tmp_path: Path) -> None:
+    covariance = np.full((5, 2, 2), np.nan)
+    covariance[3] = np.eye(2)
+    replace(small, covariance=covariance).save(tmp_path)
+    file = file_of(tmp_path, "covariance")
+    file.write_bytes(file.read_bytes()[:-160] + np.full(20, -1.0).tobytes())
+    changed_facts(tmp_path, lambda facts: None)
+    with pytest.raises(BadInputError, match=rf"{file}: .*place 0 .'0\.jpg'"):
+        Landmarks.open(tmp_path)
+
+
+def test_maps_of_earlier_versions_open(small: Landmarks, tmp_path: Path) -> None:
+    """They had checksums of blocks of descriptors, and another calibration."""
+    small.save(tmp_path)
+    np.save(tmp_path / "checksums-01234567.npy", np.zeros(1, dtype=np.uint64))
+    checksums = {"name": "checksums-01234567.npy", "bytes": 136, "sha256": "0" * 64}
+    facts = json.loads((tmp_path / "map.json").read_text())
+    facts["files"]["checksums"], facts["calibration"] = checksums, {"offset": 0.1}
+    (tmp_path / "map.json").write_text(json.dumps(facts))
+    changed_facts(tmp_path, lambda facts: None)
+    assert_same(Landmarks.verify(tmp_path), small)
+    Landmarks.open(tmp_path).with_calibration(CALIBRATION).save(tmp_path)
+    assert not list(tmp_path.glob("checksums-*"))
+
+
+def test_a_map_tells_whether_its_folder_has_changed(small: Landmarks, described: Describe, tmp_path: Path) -> None:
+    origin = small.save(tmp_path).origin
+    assert origin is not None
+    assert not origin.changed()
+    small.add(*described(2, first=9), small.encoder).save(tmp_path)
+    assert origin.changed()
+    (tmp_path / "map.json").unlink()
+    assert origin.changed()
 
 
 def test_a_change_is_not_saved_over_another_one(small: Landmarks, described: Describe, tmp_path: Path) -> None:
@@ -503,53 +463,6 @@ def test_a_change_is_not_saved_over_another_one(small: Landmarks, described: Des
     second.save(tmp_path / "other")
     assert len(larger.remove(["0.jpg"]).save(tmp_path)) == 6
     assert len(small.save(tmp_path)) == 5  # a new map replaces any other
-
-
-def test_a_table_with_other_rows_than_the_map_is_refused_before_it_is_read(
-    small: Landmarks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small.save(tmp_path)
-    file = file_of(tmp_path, "landmarks")
-    save_places(small.places[:4], file)
-    facts = json.loads((tmp_path / "map.json").read_text())
-    content = file.read_bytes()
-    facts["files"]["landmarks"] |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    (tmp_path / "map.json").write_text(edited(facts))
-    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "read", None)
-    with pytest.raises(BadInputError, match=f"{file}: .*4 rows.* 5"):
-        Landmarks.open(tmp_path)
-
-
-@pytest.mark.parametrize("text", ["[" * 200_000, '{"format": "mappable map", "version": 3, "files": ' + "[" * 200_000])
-def test_a_description_that_is_nested_too_deeply_is_refused(small: Landmarks, tmp_path: Path, text: str) -> None:
-    small.save(tmp_path)
-    (tmp_path / "map.json").write_text(text)
-    with pytest.raises(BadInputError, match=r"map\.json: .*nested too deeply"):
-        Landmarks.open(tmp_path)
-
-
-def test_a_covariance_that_cannot_be_is_refused(small: Landmarks, tmp_path: Path) -> None:
-    covariance = np.full((5, 2, 2), np.nan)
-    covariance[3] = np.eye(2)
-    replace(small, covariance=covariance).save(tmp_path)
-    file = file_of(tmp_path, "covariance")
-    content = file.read_bytes()[:-160] + np.full(20, -1.0).tobytes()
-    file.write_bytes(content)
-    facts = json.loads((tmp_path / "map.json").read_text())
-    facts["files"]["covariance"]["sha256"] = hashlib.sha256(content).hexdigest()
-    (tmp_path / "map.json").write_text(edited(facts))
-    with pytest.raises(BadInputError, match=rf"{file}: .*place 0 .'0\.jpg'.*positive definite"):
-        Landmarks.open(tmp_path)
-
-
-def test_a_broken_header_of_descriptors_is_refused(small: Landmarks, tmp_path: Path) -> None:
-    small.save(tmp_path)
-    file = file_of(tmp_path, "descriptors")
-    whole = file.read_bytes()
-    for old, new in ((b"}", b" "), (b"(5, 8)", b"(8, 5)"), (b"False", b"True ")):
-        file.write_bytes(whole.replace(old, new, 1))
-        with pytest.raises(BadInputError, match=f"{file}: "):
-            Landmarks.open(tmp_path)
 
 
 REMOVING = """

@@ -13,7 +13,7 @@ from mappable.containers import read_safetensors
 from mappable.errors import BadInputError, install_extra
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
-from mappable.maps.exact import GATHERED, Exact, first_of_each
+from mappable.maps.exact import Exact, first_of_each
 from mappable.maps.store import Store, check_search
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
@@ -27,7 +27,7 @@ SHORTENED_BY = 4096  # number of landmarks that the principal components are com
 PER_CELL = 64  # number of landmarks per cell that k-means uses to find the centers of cells
 PROBED = 64  # number of cells that a query searches
 CANDIDATES = 200  # smallest number of candidates per query; at least ten per landmark requested
-NUMBERS_PER_BLOCK = 2**24  # numbers of descriptors that are in memory together
+NUMBERS_PER_BLOCK = 2**24  # numbers of descriptors that are in memory together; fewer allowed ones are all compared
 QUERIES, RECALLS = 256, (1, 10)  # number of queries that measure recall, and the numbers of landmarks they request
 FORMAT = Format("mappable index", 1, "build the map again")
 
@@ -74,6 +74,17 @@ class Approximate:
             raise BadInputError(f"{file}: has {count} descriptors of {dimensions} numbers, expected {given}")
         return cls(exact, recall, lambda: _read_index(file, exact, check))
 
+    def parts(self) -> dict[str, tuple[str, Callable[[Path], None]]]:
+        """See `Store`."""
+        return self.exact.parts() | {"index": (".safetensors", self.save)}
+
+    def facts(self, folder: Path) -> dict[str, Any]:
+        """See `Store`."""
+        return {}
+
+    def verify(self) -> None:
+        """See `Store`."""
+
     def save(self, file: Path) -> None:
         """Write `file` (safetensors) atomically."""
         about = {"landmarks": len(self), "dimensions": self.dimensions, "recall": self.recall}
@@ -97,8 +108,10 @@ class Approximate:
     def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
         """Rows (n, count) of the nearest descriptors per query, nearest first, and squared distances; see `Store`."""
         queries = check_search(self, queries, count, among)
-        if among is not None and np.count_nonzero(among) * self.dimensions <= GATHERED:
-            return self.exact.nearest(queries, count, among=among)
+        if among is not None and np.count_nonzero(among) * self.dimensions <= NUMBERS_PER_BLOCK:
+            allowed = np.flatnonzero(among)
+            rows, squared = Exact(self.exact.take(allowed)).nearest(queries, count)
+            return allowed[rows], squared
         rows = np.empty((len(queries), count), dtype=np.int64)
         squared = np.empty((len(queries), count), dtype=np.float32)
         candidates = self._candidates(queries, max(CANDIDATES, 10 * count), among)

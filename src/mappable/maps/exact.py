@@ -1,7 +1,8 @@
 """Exact search: compare every query with every descriptor by matrix products."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,13 @@ from numpy.typing import NDArray
 
 from mappable.arrays import Bools, Floats32, Ints
 from mappable.errors import BadInputError
-from mappable.maps.checking import Check
+from mappable.files import write_atomically
 from mappable.maps.store import check_lengths, check_search, shape, squared_lengths
 
-QUERIES = 1024  # queries per batch
-SCORES = 2**18  # scores (rows x queries) per batch
-ROWS = 4096  # largest number of rows per batch, with several queries
-GATHERED = 2**24  # allowed rows are copied and searched alone if they have at most this many numbers, and are a tenth
-PIECE = 2**16  # numbers that are processed together, few enough for the cache of a core
+SCORES = 2**20  # squared distances (queries x rows) that are in memory together
+NUMBERS = 2**20  # numbers of descriptors that are copied or converted together
 # Largest rounding error of a product of unit vectors: four times what was seen, for 128 to 32,768 numbers.
 ROUNDING = 2.0**-19
-LARGEST = np.finfo(np.float32).max
 SMALL = 0.02  # share of a query's squared length; rounding would disturb smaller squared distances
 
 Stored = NDArray[np.floating[Any]]  # float32 or float16
@@ -29,139 +26,110 @@ class Exact:
     """Exact search among descriptors (m, dimensions) in single or half precision, in memory or in a mapped file.
 
     The constructor reads no descriptors. The first search also computes their lengths, so they need not have length
-    one. Several threads may search at the same time. `check` is called with rows before these rows are used.
+    one. Several threads may search at the same time. `check` is called before the first use of a descriptor.
 
     Matrix products give squared distances up to rounding, about a millionth for descriptors of length one. Rounding
     matters if a distance is small, or if two distances are nearly equal. Then squared differences are summed instead.
     So near duplicates have accurate distances, and their order comes from the sums.
     """
 
-    def __init__(self, vectors: Stored, check: Check = lambda rows: None) -> None:
+    def __init__(self, vectors: Stored, check: Callable[[], None] = lambda: None) -> None:
         if vectors.ndim != 2 or not vectors.size:
             raise BadInputError(f"descriptors of landmarks should be m x dimensions numbers, got {shape(vectors)}")
         if vectors.dtype not in (np.float32, np.float16):
             raise BadInputError(f"descriptors of landmarks should be float32 or float16, got {vectors.dtype}")
-        self._vectors, self._check = np.ascontiguousarray(vectors), check
+        self._unchecked, self._check = np.ascontiguousarray(vectors), check
 
     def __len__(self) -> int:
-        return len(self._vectors)
+        return len(self._unchecked)
 
     @property
     def dimensions(self) -> int:
         """Number of values per descriptor."""
-        return int(self._vectors.shape[1])
+        return int(self._unchecked.shape[1])
 
     def in_memory(self) -> "Exact":
         """The same descriptors, checked and copied to memory."""
-        self._check(None)
         return Exact(np.array(self._vectors))
+
+    def parts(self) -> dict[str, tuple[str, Callable[[Path], None]]]:
+        """See `Store`."""
+        return {"descriptors": (".npy", self._save)}
+
+    def facts(self, folder: Path) -> dict[str, Any]:
+        """See `Store`."""
+        return {}
+
+    def verify(self) -> None:
+        """See `Store`."""
 
     def take(self, rows: Ints) -> Floats32:
         """The descriptors (len(rows), dimensions) of rows."""
-        return in_single(self._taken(rows))
-
-    def _taken(self, rows: Ints) -> Stored:
-        self._check(rows)
-        taken: Stored = self._vectors[rows]
-        return taken
-
-    def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
-        """Rows (n, count) of the nearest descriptors per query, nearest first, and squared distances; see `Store`."""
-        queries = check_search(self, queries, count, among)
-        if among is not None:
-            allowed = np.flatnonzero(among)
-            if len(allowed) * self.dimensions <= GATHERED and 10 * len(allowed) <= len(self):
-                rows, squared = Exact(self._taken(allowed)).nearest(queries, count)
-                return allowed[rows], squared
-        rows = np.empty((len(queries), count), dtype=np.int64)
-        squared = np.empty((len(queries), count), dtype=np.float32)
-        for start in range(0, len(queries), QUERIES):
-            some = slice(start, start + QUERIES)
-            rows[some], squared[some] = self._nearest(queries[some], count, among)
-        return rows, squared
+        return self._vectors[rows].astype(np.float32, copy=False)
 
     def products(self, queries: Floats32) -> Floats32:
         """Products (n, m) of queries (n, dimensions) of any length with all descriptors."""
         products = np.empty((len(queries), len(self)), dtype=np.float32)
-        rows = max(1, GATHERED // self.dimensions)
-        for start in range(0, len(self), rows):
-            products[:, start : start + rows] = queries @ in_single(self._vectors[start : start + rows]).T
+        for start, block in self._blocks():
+            np.matmul(queries, block.T, out=products[:, start : start + len(block)])
         return products
+
+    def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
+        """Rows (n, count) of the nearest descriptors per query, nearest first, and squared distances; see `Store`."""
+        queries = check_search(self, queries, count, among)
+        rows = np.empty((len(queries), count), dtype=np.int64)
+        squared = np.empty((len(queries), count), dtype=np.float32)
+        size = max(1, SCORES // len(self))
+        for start in range(0, len(queries), size):
+            batch = slice(start, start + size)
+            rows[batch], squared[batch] = self._nearest(queries[batch], count, among)
+        return rows, squared
 
     def squared_distances(self, queries: Floats32, query: Ints, row: Ints) -> Floats32:
         """Squared distances (c,) of pairs of a `query` and a `row`, computed from differences."""
         squared = np.empty(len(row), dtype=np.float32)
-        for some in portions(len(row), self.dimensions):
-            difference = self.take(row[some])
-            difference -= queries[query[some]]
-            squared[some] = squared_lengths(difference)
+        for pairs in portions(len(row), self.dimensions):
+            squared[pairs] = squared_lengths(self.take(row[pairs]) - queries[query[pairs]])
         return squared
 
     def _nearest(self, queries: Floats32, count: int, among: Bools | None) -> tuple[Ints, Floats32]:
-        lengths = squared_lengths(queries)
-        slack = 2 * ROUNDING * np.sqrt(lengths * 2 * self._halves.max())
-        query, row, score = self._candidates(queries, count, among, slack)
-        squared = 2 * score + lengths[query]
-        unsure = squared < SMALL * lengths[query]
-        close = np.flatnonzero((query[1:] == query[:-1]) & (score[1:] <= score[:-1] + slack[query[1:]]))
+        lengths = squared_lengths(queries)[:, None]
+        by_products = lengths + self._squared_lengths - 2 * self.products(queries)
+        if among is not None:
+            by_products[:, ~among] = np.inf
+        slack = 4 * ROUNDING * np.sqrt(lengths * self._squared_lengths.max())
+        farthest = np.partition(by_products, count - 1, axis=1)[:, count - 1 : count]
+        query, row = np.nonzero(by_products <= farthest + slack)
+        squared = by_products[query, row]
+        order = np.lexsort((squared, query))
+        query, row, squared = query[order], row[order], squared[order]
+        unsure = squared < SMALL * lengths[query, 0]
+        close = np.flatnonzero((query[1:] == query[:-1]) & (np.diff(squared) <= slack[query[1:], 0]))
         unsure[close] = unsure[close + 1] = True
         squared[unsure] = self.squared_distances(queries, query[unsure], row[unsure])
         return first_of_each(query, row, squared, count)
 
-    def _candidates(
-        self, queries: Floats32, count: int, among: Bools | None, slack: Floats32
-    ) -> tuple[Ints, Ints, Floats32]:
-        """Queries, rows and scores (c,), sorted: the `count` nearest rows per query, and others up to `slack` farther.
-
-        The smallest scores of groups of rows bound the scores of the `count` nearest rows.
-        """
-        best = np.empty((0, len(queries)), dtype=np.float32)
-        limit = np.full(len(queries), LARGEST)
-        found = []
-        for start, scores in self._scores(queries, among):
-            groups = min(max(4 * count, 256 // len(queries)), len(scores))
-            grouped = scores[: len(scores) // groups * groups].reshape(-1, groups, len(queries))
-            best = np.concatenate([best, grouped.min(axis=0)])
-            if len(best) >= count:
-                best = np.partition(best, count - 1, axis=0)[:count]
-                limit = np.minimum(best[-1] + slack, LARGEST)
-            near = np.flatnonzero(scores <= limit)
-            row, query = np.divmod(near, len(queries))
-            found.append((query, row + start, scores.ravel()[near]))
-        query, row, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        order = np.lexsort((score, query))
-        query, row, score = query[order], row[order], score[order]
-        farthest = score[np.searchsorted(query, np.arange(len(queries))) + count - 1]
-        kept = score <= (farthest + slack)[query]
-        return query[kept], row[kept], score[kept]
-
-    def _scores(self, queries: Floats32, among: Bools | None) -> Iterator[tuple[int, Floats32]]:
-        """Yield batches: the first row, and scores (rows, queries).
-
-        A score is half the squared distance, plus a constant per query. It is infinite for rows that are not allowed.
-        """
-        halves = self._halves if among is None else np.where(among, self._halves, np.float32(np.inf))
-        size = min(len(self), SCORES if len(queries) == 1 else min(ROWS, SCORES // len(queries)))
-        converted = None
-        if self._vectors.dtype != np.float32:
-            size = min(size, max(1, min(max(4, len(queries)), 64) * PIECE // self.dimensions))
-            converted = np.empty((size, self.dimensions), dtype=np.float32)
-        room = np.empty((size, len(queries)), dtype=np.float32)
-        for start in range(0, len(self), size):
-            block = in_single(self._vectors[start : start + size], converted)
-            scores = np.matmul(block, queries.T, out=room[: len(block)])
-            yield start, np.subtract(halves[start : start + size, None], scores, out=scores)
+    @cached_property
+    def _vectors(self) -> Stored:
+        self._check()
+        return self._unchecked
 
     @cached_property
-    def _halves(self) -> Floats32:
-        """Half of each squared length. Every search starts with these, so all descriptors are checked here."""
-        self._check(None)
-        squared = np.empty(len(self), dtype=np.float32)
-        for some in portions(len(self), self.dimensions):
-            squared[some] = squared_lengths(in_single(self._vectors[some]))
+    def _squared_lengths(self) -> Floats32:
+        squared = np.concatenate([squared_lengths(block) for _, block in self._blocks()])
         check_lengths(squared, "landmark")
-        squared /= 2
         return squared
+
+    def _blocks(self) -> Iterator[tuple[int, Floats32]]:
+        """Blocks of descriptors in single precision, each with its first row."""
+        if self._vectors.dtype == np.float32:
+            yield 0, self._vectors
+            return
+        for rows in portions(len(self), self.dimensions):
+            yield rows.start, self._vectors[rows].astype(np.float32)
+
+    def _save(self, file: Path) -> None:
+        write_atomically(file, lambda stream: np.save(stream, self._vectors))
 
 
 def first_of_each(query: Ints, row: Ints, squared: Floats32, count: int) -> tuple[Ints, Floats32]:
@@ -174,24 +142,5 @@ def first_of_each(query: Ints, row: Ints, squared: Floats32, count: int) -> tupl
 
 def portions(count: int, dimensions: int) -> Iterator[slice]:
     """Slices that cover `count` rows, a few rows each."""
-    size = max(1, PIECE // dimensions)
+    size = max(1, NUMBERS // dimensions)
     return (slice(start, start + size) for start in range(0, count, size))
-
-
-def in_single(vectors: Stored, room: Floats32 | None = None) -> Floats32:
-    """Vectors in single precision. A conversion writes to the first rows of `room`, if given.
-
-    Infinite values and NaN in half precision become 2**16 or more. NumPy's own conversion takes four times as long.
-    This one shifts the bits to their places, and a product corrects the exponent.
-    """
-    if vectors.dtype == np.float32:
-        return vectors
-    converted = (np.empty(vectors.shape, dtype=np.float32) if room is None else room)[: len(vectors)]
-    for some in portions(*vectors.shape):
-        numbers = converted[some]
-        bits = numbers.view(np.int32)
-        bits[:] = vectors[some].view(np.int16)  # this keeps the sign
-        bits <<= 13
-        bits &= np.int32(-0x70002000)  # clears the copies of the sign
-        numbers *= np.float32(2.0**112)
-    return converted

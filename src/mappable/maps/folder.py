@@ -10,41 +10,32 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mappable.arrays import Floats
 from mappable.containers import parse_json, read_bytes, read_npy
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.files import reading, write_atomically
 from mappable.formats import Format
 from mappable.locks import alone_in
-from mappable.maps.checking import (
-    Check,
-    File,
-    block_count,
-    checking_all,
-    checking_blocks,
-    sha256_of,
-    sums_of,
-)
+from mappable.maps.calibration import Calibration
 from mappable.maps.errors import DamagedMapError
 from mappable.maps.exact import Exact
-from mappable.maps.landmarks import Landmarks, Origin, checked_covariance
+from mappable.maps.landmarks import Landmarks, checked_covariance
 from mappable.maps.store import Store
 from mappable.places.files import load_places, save_places
 from mappable.places.table import Places
-from mappable.progress import progress_bar, track
+from mappable.progress import Advance, progress_bar
 
 if TYPE_CHECKING:
     from mappable.features.image_encoder import ImageEncoder
-    from mappable.maps.milvus import Milvus
 
 FORMAT = Format(
     "mappable map",
@@ -53,19 +44,62 @@ FORMAT = Format(
     if_missing="give a folder that `mappable map build` wrote",
 )
 MAP, LOCK = "map.json", ".lock"
-SUFFIXES = {
-    "descriptors": ".npy",
-    "checksums": ".npy",
-    "landmarks": ".parquet",
-    "covariance": ".npy",
-    "index": ".safetensors",
-    "encoder": ".safetensors",  # or .onnx, or .yaml for a torch.hub model
-    "undistortion": ".bin",
-}
-# Names of a map's files. While a file is being written, its name has a dot in front and a suffix.
-OWN = re.compile(rf"\.?(({'|'.join(SUFFIXES)})-[0-9a-f]{{8}}\.[a-z]+|map\.json)(\.[0-9a-f]{{32}})?")
-ROWS_PER_WRITE = 256  # descriptors per batch of writing
-AT_FIRST_USE = {"descriptors", "encoder", "index"}  # large files, which are checked at their first use
+# Files of maps, with those of earlier versions. While a file is being written, its name has a dot and a suffix more.
+PARTS = "descriptors|checksums|landmarks|covariance|index|encoder|undistortion"
+OWN = re.compile(rf"\.?(({PARTS})-[0-9a-f]{{8}}\.[a-z]+|map\.json)(\.[0-9a-f]{{32}})?")
+CHECKED_AT_OPENING = {"landmarks", "covariance", "undistortion"}  # small files; others are checked at their first use
+CHUNK = 1 << 22  # bytes that are read at a time
+
+Write = Callable[[Path], None]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file in the folder of a map: where it is, its length in bytes, and the checksum of its content."""
+
+    path: Path
+    length: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> "File":
+        """Describe a file as it is now."""
+        return cls(path, path.stat().st_size, sha256_of(path))
+
+    @property
+    def has_length(self) -> bool:
+        """True if the file exists and has the right length."""
+        return self.path.is_file() and self.path.stat().st_size == self.length
+
+    def check(self) -> None:
+        """Raise if the content is not what was written."""
+        if sha256_of(self.path) != self.sha256:
+            raise DamagedMapError(self.path)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The folder that a map was opened in, and the checksum of its `map.json` at that time."""
+
+    folder: Path
+    sha256: str
+
+    def changed(self) -> bool:
+        """Whether the folder has another map now, or none. This reads only `map.json`."""
+        try:
+            return hashlib.sha256((self.folder / MAP).read_bytes()).hexdigest() != self.sha256
+        except OSError:
+            return True
+
+
+def sha256_of(file: Path, advance: Advance = lambda count, note="": None) -> str:
+    """The SHA-256 of a file, in hex digits."""
+    digest = hashlib.sha256()
+    with reading(file), file.open("rb") as stream:
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
+            advance(len(chunk))
+    return digest.hexdigest()
 
 
 def check_folder(folder: Path) -> None:
@@ -73,7 +107,7 @@ def check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise BadInputError(f"{folder}: is a file, expected a folder for the map")
     if (folder / MAP).exists():
-        if not FORMAT.is_header_of(_read_bytes(folder)) and not _is_damaged(folder):
+        if not FORMAT.is_header_of(_read_bytes(folder)):
             raise BadInputError(f"{folder / MAP}: not the description of a map; use another folder for the map")
     elif folder.exists() and any(not OWN.fullmatch(file.name) for file in folder.iterdir() if file.name != LOCK):
         raise BadInputError(f"{folder}: contains files, but no map; use a new or an empty folder for the map")
@@ -85,21 +119,19 @@ def save_map(saved: Landmarks, folder: Path, encoder: "ImageEncoder | None") -> 
     if encoder is not None:
         saved.check_encoder(encoder.fingerprint)
     with alone_in(folder, "saving a map"):
-        _refuse_if_changed(saved, folder)
+        origin = saved.origin
+        if origin is not None and origin.folder == folder.resolve() and (folder / MAP).exists() and origin.changed():
+            raise BadInputError(
+                f"{folder}: another process changed the map after it was opened, so nothing was saved; "
+                "run the command again, or open the map again"
+            )
         _tidy(folder)
         try:
-            files: dict[str, File] = {}
-            for part, write in _parts(saved).items():
-                files[part] = _written(saved, part, write, folder, SUFFIXES[part])
-            if (kept := _encoder(saved, encoder, folder)) is not None:
-                files["encoder"] = kept
-            if "descriptors" in files:
-                written = files["descriptors"]
-                sums = partial(_write_checksums, saved, written)
-                files["checksums"] = _written(saved, "checksums", sums, folder, SUFFIXES["checksums"])
-            facts = _facts(saved, files)
-            if milvus := _milvus_of(saved):
-                facts["milvus"] = milvus.to_json(folder)
+            files = {
+                part: _written(saved, part, suffix, write, folder)
+                for part, (suffix, write) in _parts(saved, encoder).items()
+            }
+            facts = _facts(saved, files) | saved.store.facts(folder.resolve())
             FORMAT.write(folder / MAP, facts | {"sha256": _checksum(facts)})
         finally:
             _tidy(folder)
@@ -129,86 +161,48 @@ def verify_map(folder: Path) -> Landmarks:
     files = opened.files.values()
     with progress_bar("verifying", sum(file.length for file in files)) as advance:
         wrong = [file.path.name for file in files if sha256_of(file.path, advance) != file.sha256]
-    if milvus := _milvus_of(opened):
-        milvus.verify()
     if wrong:
         remedy = "restore the map from a copy, or build the map again"
         raise BadInputError(f"{folder}: damaged files (wrong checksums): {', '.join(wrong)}; {remedy}")
+    opened.store.verify()
     return opened
 
 
-def _refuse_if_changed(saved: Landmarks, folder: Path) -> None:
-    """Raise if the map was opened in this folder, and the folder now has another map."""
-    if saved.origin is None or saved.origin.folder != folder.resolve() or not (folder / MAP).exists():
-        return
-    if hashlib.sha256(_read_bytes(folder)).hexdigest() != saved.origin.sha256:
-        raise BadInputError(
-            f"{folder}: another process changed the map after it was opened, so nothing was saved; "
-            "run the command again, or open the map again"
-        )
-
-
-def _parts(saved: Landmarks) -> dict[str, Callable[[Path], None]]:
-    """Functions that write each part of the map to a file, except the encoder."""
-    parts: dict[str, Callable[[Path], None]] = {"landmarks": lambda file: save_places(saved.places, file)}
-    if _milvus_of(saved) is None:
-        parts["descriptors"] = lambda file: write_atomically(file, lambda stream: _write_descriptors(saved, stream))
+def _parts(saved: Landmarks, encoder: "ImageEncoder | None") -> dict[str, tuple[str, Write]]:
+    """The files of a map by part: the suffix, and a function that writes the file."""
+    parts: dict[str, tuple[str, Write]] = {"landmarks": (".parquet", partial(save_places, saved.places))}
+    parts |= saved.store.parts()
     if saved.estimated.any():
-        parts["covariance"] = lambda file: write_atomically(file, lambda stream: np.save(stream, saved.covariance))
-    if not isinstance(saved.store, Exact):
-        from mappable.maps.approximate import Approximate
-
-        if isinstance(saved.store, Approximate):
-            parts["index"] = saved.store.save
+        write = partial(_write, lambda stream: np.save(stream, saved.covariance))
+        parts["covariance"] = (".npy", write)
     lens = saved.undistortion_file
     if lens is not None and lens.is_file():  # if it was lost, images in color can still be located
-        parts["undistortion"] = lambda file: _copy(lens, file)
+        parts["undistortion"] = (".bin", partial(_copy, lens))
+    if (known := saved.encoder_file) is not None:
+        parts["encoder"] = (known.suffix, partial(_copy, known))
+    elif encoder is not None and (copied := encoder.copy()) is not None:
+        suffix, content = copied
+        parts["encoder"] = (suffix, partial(_write, lambda stream: stream.write(content)))
     return parts
 
 
-def _written(saved: Landmarks, part: str, write: Callable[[Path], None], folder: Path, suffix: str) -> File:
+def _written(saved: Landmarks, part: str, suffix: str, write: Write, folder: Path) -> File:
     """The file of this part: the existing file if it is unchanged, or a new one."""
     known = saved.files.get(part)
     if known is not None and known.path.parent == folder.resolve() and known.has_length:
         return known
     path = folder / f"{part}-{uuid4().hex[:8]}{suffix}"
     write(path)
-    return File(path, path.stat().st_size, sha256_of(path))
+    return File.of(path)
 
 
-def _write_checksums(saved: Landmarks, descriptors: File, file: Path) -> None:
-    if descriptors == saved.files.get("descriptors"):  # an older map without checksums of blocks
-        descriptors.check()
-    vectors = _mapped(descriptors.path, (len(saved), saved.store.dimensions), saved.storage)
-    write_atomically(file, lambda stream: np.save(stream, sums_of(vectors)))
-
-
-def _write_descriptors(saved: Landmarks, stream: IO[bytes]) -> None:
-    kind, shape = np.dtype(saved.storage), (len(saved), saved.store.dimensions)
-    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(stream, header)
-    starts = range(0, len(saved), ROWS_PER_WRITE)
-    for start in track(starts, "writing descriptors", len(starts)):
-        block = saved.store.take(np.arange(start, min(start + ROWS_PER_WRITE, len(saved))))
-        stream.write(np.ascontiguousarray(block, dtype=kind).data)
+def _write(write: Callable[[Any], Any], file: Path) -> None:
+    write_atomically(file, write)
 
 
 def _copy(source: Path, file: Path) -> None:
     with reading(source), source.open("rb") as content:
         write_atomically(file, lambda stream: shutil.copyfileobj(content, stream))
-
-
-def _encoder(saved: Landmarks, encoder: "ImageEncoder | None", folder: Path) -> File | None:
-    """The file of the encoder: a copy of `encoder`, or of the file that the map had; None if there is neither."""
-    if "encoder" not in saved.files and encoder is not None and (copied := encoder.copy()) is not None:
-        suffix, content = copied
-        return _written(
-            saved, "encoder", lambda file: write_atomically(file, lambda stream: stream.write(content)), folder, suffix
-        )
-    known = saved.encoder_file
-    if known is None:
-        return None
-    return _written(saved, "encoder", partial(_copy, known), folder, known.suffix)
 
 
 def _facts(saved: Landmarks, files: dict[str, File]) -> dict[str, Any]:
@@ -231,94 +225,69 @@ def _facts(saved: Landmarks, files: dict[str, File]) -> dict[str, Any]:
 
 def _opened(folder: Path, text: bytes) -> Landmarks:
     with FORMAT.reading(folder / MAP):
-        facts = _checked_facts(folder, text)
-        files = _checked_files(folder, facts)
-        shape = (facts["landmarks"], facts["descriptor"]["dimensions"])
-        places = _places(files, facts["landmarks"])
-        covariance = checked_covariance(None, places)
-        if "covariance" in files:
-            covariance = _covariance(files["covariance"].path, places)
+        facts = FORMAT.parse(text, folder / MAP)
+        if facts.pop("sha256", None) != _checksum(facts):
+            raise DamagedMapError(folder / MAP)
+        files = {part: File(folder / one["name"], one["bytes"], one["sha256"]) for part, one in facts["files"].items()}
+        for part, file in files.items():
+            _check(file, folder, part in CHECKED_AT_OPENING)
+        places = load_places(files["landmarks"].path, rows=facts["landmarks"])
+        if "undistortion" in files and places.decoding is not None:
+            lens = str(files["undistortion"].path)
+            places = places.replace(decoding=replace(places.decoding, undistortion=lens))
+        calibration = facts["calibration"]
+        earlier = calibration is None or "calibrated_on" not in calibration  # the images calibrate the map again
         return Landmarks(
-            places,
-            _store(folder, facts, files, places, shape),
-            facts["encoder"],
-            covariance,
-            None if facts["about"] is None else About.from_json(facts["about"]),
-            _calibration(facts["calibration"]),
-            facts["descriptor"]["storage"],
-            files,
-            Origin(folder, hashlib.sha256(text).hexdigest()),
+            places=places,
+            store=_store(folder, facts, files, places),
+            encoder=facts["encoder"],
+            covariance=_covariance(files.get("covariance"), places),
+            about=None if facts["about"] is None else About.from_json(facts["about"]),
+            calibration=None if earlier else Calibration.from_json(calibration),
+            storage=facts["descriptor"]["storage"],
+            files=files,
+            origin=Origin(folder, hashlib.sha256(text).hexdigest()),
         )
 
 
-def _checked_facts(folder: Path, text: bytes) -> dict[str, Any]:
-    facts = FORMAT.parse(text, folder / MAP)
-    if facts.pop("sha256", None) != _checksum(facts):
-        raise DamagedMapError(folder / MAP)
-    return facts
+def _check(file: File, folder: Path, content: bool) -> None:
+    """Raise unless a file of a map is in its folder and has its length, and with `content` also its checksum."""
+    if file.path.parent != folder:
+        raise BadInputError(f"{file.path}: {MAP} lists a file outside of its folder")
+    if not file.path.is_file():
+        raise BadInputError(f"{file.path}: this file of the map is missing ({MAP} lists it)")
+    if not file.has_length:
+        size = file.path.stat().st_size
+        raise BadInputError(f"{file.path}: truncated or damaged ({size:,} bytes, expected {file.length:,})")
+    if content:
+        file.check()
 
 
-def _checked_files(folder: Path, facts: dict[str, Any]) -> dict[str, File]:
-    """The files that `map.json` lists, after checks: each exists and has its length; small ones have their checksum."""
-    files = {part: File(folder / one["name"], one["bytes"], one["sha256"]) for part, one in facts["files"].items()}
-    for part, file in files.items():
-        if file.path.parent != folder:
-            raise BadInputError(f"{file.path}: {MAP} lists a file outside of its folder")
-        if not file.path.is_file():
-            raise BadInputError(f"{file.path}: this file of the map is missing ({MAP} lists it)")
-        if not file.has_length:
-            size = file.path.stat().st_size
-            raise BadInputError(f"{file.path}: truncated or damaged ({size:,} bytes, expected {file.length:,})")
-        if part not in AT_FIRST_USE:
-            file.check()
-    return files
-
-
-def _places(files: dict[str, File], landmarks: int) -> Places:
-    """The table of landmarks; raise before reading it if it has another number of rows."""
-    places = load_places(files["landmarks"].path, rows=landmarks)
-    if "undistortion" in files and places.decoding is not None:
-        own = replace(places.decoding, undistortion=str(files["undistortion"].path))
-        places = places.replace(decoding=own)
-    return places
-
-
-def _covariance(file: Path, places: Places) -> Floats:
+def _covariance(file: File | None, places: Places) -> Any:
+    if file is None:
+        return checked_covariance(None, places)
     shape = (len(places), places.dimensions, places.dimensions)
+    covariance = read_npy(file.path, shape=shape, dtype="float64")
     try:
-        return checked_covariance(read_npy(file, shape=shape, dtype="float64"), places)
+        return checked_covariance(covariance, places)
     except BadInputError as error:
-        text = str(error)
-        raise BadInputError(text if text.startswith(str(file)) else f"{file}: {text}") from None
+        raise BadInputError(f"{file.path}: {error}") from None
 
 
-def _mapped(file: Path, shape: tuple[int, ...], kind: str) -> "np.memmap[Any, Any]":
-    """An array that is mapped into memory; nothing is read yet."""
-    array = read_npy(file, shape=shape, dtype=kind, mapped=True)
-    if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
-        raise BadInputError(f"{file}: the array is empty or in Fortran order, expected {kind} in C order")
-    return array
-
-
-def _check_of(vectors: "np.memmap[Any, Any]", files: dict[str, File]) -> Check:
-    file = files["descriptors"]
-    if "checksums" not in files:
-        with file.path.open("rb") as stream:
-            header = stream.read(vectors.offset)
-        return checking_all(vectors, header, file)
-    sums = _mapped(files["checksums"].path, (block_count(vectors),), "uint64")
-    return checking_blocks(vectors, sums, file.path)
-
-
-def _store(
-    folder: Path, facts: dict[str, Any], files: dict[str, File], places: Places, shape: tuple[int, int]
-) -> Store:
+def _store(folder: Path, facts: dict[str, Any], files: dict[str, File], places: Places) -> Store:
+    """The descriptors; nothing of them is read yet."""
+    shape = (facts["landmarks"], facts["descriptor"]["dimensions"])
     if "milvus" in facts:
         from mappable.maps.milvus import Milvus
 
         return Milvus.from_json(facts["milvus"], folder, places.place_id, shape[1])
-    vectors = _mapped(files["descriptors"].path, shape, facts["descriptor"]["storage"])
-    exact = Exact(vectors, _check_of(vectors, files))
+    file = files["descriptors"]
+    vectors = read_npy(file.path, shape=shape, dtype=facts["descriptor"]["storage"], mapped=True)
+    if not vectors.flags.c_contiguous:
+        raise BadInputError(f"{file.path}: the array is in Fortran order, expected C order")
+    with file.path.open("rb") as stream:
+        header = stream.read(file.length - vectors.nbytes)
+    exact = Exact(vectors, partial(_check_mapped, vectors, header, file))
     if "index" not in files:
         return exact
     from mappable.maps.approximate import Approximate
@@ -326,37 +295,17 @@ def _store(
     return Approximate.load(files["index"].path, exact, files["index"].check)
 
 
-def _milvus_of(one: Landmarks) -> "Milvus | None":
-    """The store of a map on Milvus; None for another map."""
-    if isinstance(one.store, Exact):
-        return None
-    from mappable.maps.milvus import Milvus
-
-    return one.store if isinstance(one.store, Milvus) else None
-
-
-def _calibration(facts: dict[str, Any] | None) -> Any:
-    """The calibration; None for one of an older version, so that the images of the map calibrate it again."""
-    if facts is None or "calibrated_on" not in facts:
-        return None
-    from mappable.maps.calibration import Calibration
-
-    return Calibration.from_json(facts)
+def _check_mapped(vectors: NDArray[Any], header: bytes, file: File) -> None:
+    """Raise if a mapped file is not what was written. The file may be gone by now, because another map replaced it."""
+    digest = hashlib.sha256(header)
+    digest.update(vectors.data)
+    if digest.hexdigest() != file.sha256:
+        raise DamagedMapError(file.path)
 
 
 def _read_bytes(folder: Path) -> bytes:
     with FORMAT.reading(folder / MAP):
         return read_bytes(folder / MAP, FORMAT.limit)
-
-
-def _is_damaged(folder: Path) -> bool:
-    """True for a map whose `map.json` is not valid JSON any more; all other files look like files of a map."""
-    try:
-        parse_json(_read_bytes(folder))
-    except ValueError:
-        others = [file.name for file in folder.iterdir() if file.name not in (MAP, LOCK)]
-        return bool(others) and all(OWN.fullmatch(name) for name in others)
-    return False
 
 
 def _checksum(facts: dict[str, Any]) -> str:

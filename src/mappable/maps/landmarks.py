@@ -14,7 +14,6 @@ from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import check_descriptors
-from mappable.maps.checking import File
 from mappable.maps.choosing import frame_of
 from mappable.maps.exact import Exact
 from mappable.maps.store import Store
@@ -25,18 +24,11 @@ from mappable.places.table import Places
 if TYPE_CHECKING:
     from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.calibration import Calibration
+    from mappable.maps.folder import File, Origin
 
 Array = TypeVar("Array", bound=NDArray[Any])
 Storage = Literal["float32", "float16"]
 ROWS_PER_COPY = 64  # descriptors per batch of copying
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The folder that a map was opened in, and the checksum of its `map.json` at that time."""
-
-    folder: Path
-    sha256: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,8 +50,8 @@ class Landmarks:
     about: About | None = None
     calibration: "Calibration | None" = None
     storage: Storage = "float32"
-    files: Mapping[str, File] = field(default_factory=dict)
-    origin: Origin | None = None
+    files: Mapping[str, "File"] = field(default_factory=dict)
+    origin: "Origin | None" = None
 
     @classmethod
     def build(
@@ -127,13 +119,10 @@ class Landmarks:
         """Whether each landmark (m,) was placed by its descriptor instead of measured."""
         return ~np.isnan(self.covariance[:, 0, 0])
 
-    @cached_property
+    @property
     def encoder_file(self) -> Path | None:
-        """The file of the encoder in the map's folder, after a check; None if there is none."""
-        if "encoder" not in self.files:
-            return None
-        self.files["encoder"].check()
-        return self.files["encoder"].path
+        """The file of the encoder in the map's folder; None if there is none. Opening it compares its fingerprint."""
+        return self.files["encoder"].path if "encoder" in self.files else None
 
     @property
     def undistortion_file(self) -> Path | None:
@@ -266,7 +255,7 @@ class Landmarks:
         from mappable.maps.milvus import Milvus
 
         store = Milvus.load(uri, self.places.place_id, self.store)
-        files = {part: file for part, file in self.files.items() if part not in ("descriptors", "checksums", "index")}
+        files = {part: file for part, file in self.files.items() if part not in ("descriptors", "index")}
         return replace(self, store=store, files=files)
 
     def _of(self, places: Places, parts: Sequence[tuple[Store, Ints]], covariance: Floats) -> "Landmarks":

@@ -92,15 +92,19 @@ class Milvus:
             made.recall = measured_recall(made, source, 0)
         return made
 
-    def to_json(self, folder: Path) -> dict[str, Any]:
+    def parts(self) -> dict[str, tuple[str, Callable[[Path], None]]]:
+        """See `Store`."""
+        return {}
+
+    def facts(self, folder: Path) -> dict[str, Any]:
         """The values that `from_json` needs. A file in the folder of the map has a relative path."""
-        inside = not is_server(self.uri) and Path(self.uri).is_relative_to(folder.resolve())
-        uri = Path(self.uri).relative_to(folder.resolve()).as_posix() if inside else self.uri
-        return {"uri": uri, "collection": self.collection, "recall": self.recall}
+        inside = not is_server(self.uri) and Path(self.uri).is_relative_to(folder)
+        uri = Path(self.uri).relative_to(folder).as_posix() if inside else self.uri
+        return {"milvus": {"uri": uri, "collection": self.collection, "recall": self.recall}}
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any], folder: Path, ids: Strings, dimensions: int) -> "Milvus":
-        """Read what `to_json` returned for a map in `folder`."""
+        """Read what `facts` returned for a map in `folder`."""
         uri = facts["uri"] if is_server(facts["uri"]) else str(folder / facts["uri"])
         return cls(checked_uri(uri), str(facts["collection"]), ids, dimensions, facts["recall"])
 

@@ -1,6 +1,8 @@
 """`Store`: the interface of search among descriptors."""
 
+from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +34,15 @@ class Store(Protocol):
 
     def take(self, rows: Ints) -> Floats32:
         """The descriptors (len(rows), dimensions) of rows."""
+
+    def parts(self) -> dict[str, tuple[str, Callable[[Path], None]]]:
+        """The files that store this in the folder of a map: the suffix and a function that writes it, by part."""
+
+    def facts(self, folder: Path) -> dict[str, Any]:
+        """What `map.json` in this folder says about it."""
+
+    def verify(self) -> None:
+        """Raise if what is stored outside of the folder is not what was written."""
 
 
 def check_search(store: Store, queries: Floats32, count: int, among: Bools | None) -> Floats32:

@@ -320,14 +320,14 @@ def _text_array(name: str, values: Sequence[str]) -> pyarrow.Array:
 def _to_array(name: str, column: pyarrow.ChunkedArray) -> Any:
     if name in TEXT_COLUMNS:
         return np.array(column.to_pylist(), dtype=object)
-    unknown = NO_TIME if name == "time" else np.nan
+    unknown = _number_array(np.array([NO_TIME if name == "time" else np.nan]), np.True_)[0]
     return np.array(np.from_dlpack(compute.fill_null(column, unknown).combine_chunks()))
 
 
 def _encoded(column: pyarrow.ChunkedArray) -> tuple[Ints, list[str]]:
     """The number of each value, in order of first appearance, and the values."""
     coded = column.combine_chunks().dictionary_encode()
-    return np.array(coded.indices, dtype=np.int64), coded.dictionary.to_pylist()
+    return np.from_dlpack(coded.indices).astype(np.int64), coded.dictionary.to_pylist()
 
 
 def _is_in(column: pyarrow.ChunkedArray, values: Collection[str]) -> Bools:

@@ -18,7 +18,6 @@ from mappable.localization.location import Location, NotLocated
 from mappable.localization.map import Map
 from mappable.localization.ranging import check_metric, ranges_between
 from mappable.maps.exact import Exact
-from mappable.maps.folder import MAP
 from mappable.maps.landmarks import Landmarks
 from mappable.recovery.hints import Anchors
 from mappable.service.batching import Batcher, BatchSize, measure
@@ -53,11 +52,10 @@ class Engine:
         self._decoders = ThreadPoolExecutor(cores(), "images")  # large images are slow: no other work waits for them
         self._solver: ProcessPoolExecutor | None = None
         self.queue = Budget(settings.queue, "queue", f"the queue is full: {settings.queue:,} images are waiting")
-        self._on_disk = self._read_disk()
 
     def map_changed(self) -> bool:
         """Whether the map on disk is not the one that is served."""
-        return self._read_disk() != self._on_disk
+        return self.map.origin is not None and self.map.origin.changed()
 
     async def locate(self, images: list[SentImage], *, top_k: int, sequence: bool, coverage: float | None) -> Positions:
         """Where images were taken, or why this is unknown; images of a `sequence` are located together."""
@@ -182,13 +180,6 @@ class Engine:
                 self._solver = None
             raise RefusedError(503, "solver", "the process that recovers trajectories ended; try again") from None
         return trajectory(names, *solved)
-
-    def _read_disk(self) -> bytes | None:
-        """What lists the files of the map with their checksums; None if it is gone, or if the map was never saved."""
-        try:
-            return None if self.map.origin is None else (self.map.origin.folder / MAP).read_bytes()
-        except OSError:
-            return None
 
 
 def _in_memory(opened: Landmarks) -> Landmarks:
