@@ -66,38 +66,30 @@ def read_npy(
     """
     try:
         with reading(file), file.open("rb") as stream:
-            found, fortran, kind = _npy_header(stream)
-            offset, size = stream.tell(), file.stat().st_size
-            _check_npy_kind(file, found, kind, shape, dtype)
-            expected = offset + prod(found) * kind.itemsize
-            if size != expected:
-                what = "truncated" if size < expected else "too long"
-                raise ValueError(f"it is {what}: {size:,} bytes, expected {expected:,}")
-            order: Literal["C", "F"] = "F" if fortran else "C"
-            if mapped and size > offset:
-                return np.memmap(file, kind, "r", offset, found, order)
+            found, order, kind = _npy_header(stream, file.stat().st_size)
+            if (shape is not None and found != shape) or (dtype is not None and kind != np.dtype(dtype)):
+                expected = " of shape ".join(str(part) for part in (dtype or kind, shape or found))
+                raise BadInputError(f"{file}: the array is {kind} of shape {found}, expected {expected}")
+            if mapped and 0 not in found:
+                return np.memmap(file, kind, "r", stream.tell(), found, order)
             return np.fromfile(stream, kind, prod(found)).reshape(found, order=order)
-    except (ValueError, EOFError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "it ends in its header"
+    except ValueError as error:
+        reason = str(error).splitlines()[0]
         raise DamagedFileError(f"{file}: damaged, or not a .npy file of numbers ({reason})") from None
 
 
 def npy_from_bytes(content: bytes) -> NDArray[Any]:
     """An array of numbers from the content of a .npy file; raise a ValueError if it is damaged or something else."""
     stream = io.BytesIO(content)
-    try:
-        shape, fortran, kind = _npy_header(stream)
-    except EOFError:
-        raise ValueError("it ends in its header") from None
-    expected = stream.tell() + prod(shape) * kind.itemsize
-    if len(content) != expected:
-        raise ValueError(f"it has {len(content):,} bytes, expected {expected:,}")
-    order: Literal["C", "F"] = "F" if fortran else "C"
+    shape, order, kind = _npy_header(stream, len(content))
     return np.frombuffer(content, kind, prod(shape), stream.tell()).reshape(shape, order=order)
 
 
-def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """The shape, order and type in the header of a .npy file. Raise a ValueError unless it is an array of numbers."""
+def _npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
+    """The shape, order and type in the header of a .npy file of `size` bytes.
+
+    Raise a ValueError unless it is an array of numbers of this size.
+    """
     if stream.read(2) == b"PK":
         raise ValueError("it has several arrays, like a .npz file")
     stream.seek(0)
@@ -115,17 +107,10 @@ def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
         raise ValueError(f"its header cannot be read: {type(error).__name__}") from None
     if kind.hasobject or kind.kind not in NUMBERS:
         raise ValueError(f"its type is {str(kind)[:80]}")
-    if any(length < 0 for length in shape):
-        raise ValueError(f"its shape is {shape}")
-    return shape, fortran, kind
-
-
-def _check_npy_kind(
-    file: Path, found: tuple[int, ...], kind: np.dtype[Any], shape: tuple[int, ...] | None, dtype: str | None
-) -> None:
-    if (shape is not None and found != shape) or (dtype is not None and kind != np.dtype(dtype)):
-        expected = " of shape ".join(str(part) for part in (dtype or kind, shape or found))
-        raise BadInputError(f"{file}: the array is {kind} of shape {found}, expected {expected}")
+    expected = stream.tell() + prod(shape) * kind.itemsize
+    if min(shape, default=0) < 0 or size != expected:
+        raise ValueError(f"its shape is {shape}, and it has {size:,} bytes, expected {expected:,}")
+    return shape, "F" if fortran else "C", kind
 
 
 def read_parquet(file: Path, *, rows: int | None = None, columns: list[str] | None = None) -> pyarrow.Table:

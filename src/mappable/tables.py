@@ -165,15 +165,7 @@ def read_words(file: Path, names: Sequence[str]) -> Table:
 
     Empty lines and lines that begin with # are skipped. Rows are numbered as in an editor.
     """
-    with reading(file):
-        lines = file.read_text("utf-8-sig").splitlines()
-    split = ((number, line.split()) for number, line in enumerate(lines, start=1))
-    rows = {number: words for number, words in split if words and not words[0].startswith("#")}
-    for number, words in rows.items():
-        if len(words) != len(names):
-            raise BadInputError(f"{file}, row {number}: {len(words)} values, expected {len(names)}")
-    columns = {name: [words[position] for words in rows.values()] for position, name in enumerate(names)}
-    return Table(file, columns, list(rows))
+    return _read_lines(file, names, None, header=False)
 
 
 def read_values(file: Path, names: Sequence[str], *, header: bool = False) -> Table:
@@ -181,19 +173,25 @@ def read_values(file: Path, names: Sequence[str], *, header: bool = False) -> Ta
 
     Empty lines and lines that begin with # are skipped, and with `header` a first line that begins with a letter.
     """
+    table = _read_lines(file, names, ",", header)
+    if not len(table):
+        raise BadInputError(f"{file}: no rows")
+    return table
+
+
+def _read_lines(file: Path, names: Sequence[str], delimiter: str | None, header: bool) -> Table:
     with reading(file):
         lines = file.read_text("utf-8-sig").splitlines()
-    rows = {number: line.split(",") for number, line in enumerate(lines, start=1) if line.strip()}
-    rows = {number: words for number, words in rows.items() if not words[0].lstrip().startswith("#")}
-    if header and rows and rows[min(rows)][0].strip()[:1].isalpha():
-        del rows[min(rows)]
-    for number, words in rows.items():
-        if len(words) < len(names):
-            problem = f"{len(words)} values, expected at least {len(names)}"
-            raise BadInputError(f"{file}, row {number}: {problem}; it may be half-copied")
-    if not rows:
-        raise BadInputError(f"{file}: no rows")
-    columns = {name: [words[place].strip() for words in rows.values()] for place, name in enumerate(names)}
+    rows: dict[int, list[str]] = {}
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text or text.startswith("#") or (header and not rows and text[0].isalpha()):
+            continue
+        values = line.split(delimiter)
+        if len(values) < len(names) or (delimiter is None and len(values) > len(names)):
+            raise BadInputError(f"{file}, row {number}: {len(values)} values, expected {len(names)}")
+        rows[number] = values
+    columns = {name: [values[place].strip() for values in rows.values()] for place, name in enumerate(names)}
     return Table(file, columns, list(rows))
 
 

@@ -14,6 +14,7 @@ from typer.testing import Result
 
 from mappable.cli.common import load_queries
 from mappable.cli.places import split
+from mappable.locks import alone_in
 from mappable.places import find_pack, load_places, save_places
 from refusals import refused
 
@@ -138,6 +139,13 @@ def test_a_split_that_cannot_be_leaves_the_table_as_it_was(walks: Path, mappable
     save_places(load_places(walks).where(sequence=("mon", "tue")), two)
     refused(mappable("places", "split", two, "--calibration", "mon,tue"), "no sequence is left for training")
     assert set(load_places(walks).split) == set(load_places(two).split) == {"test"}
+
+
+def test_one_process_at_a_time_changes_a_table(walks: Path, mappable: Run) -> None:
+    with alone_in(walks, "working"):
+        refused(mappable("places", "split", walks, "--test", "wed"), "another process")
+        refused(mappable("convert", "manifest", walks.parent / "walks", walks, "--size", "32x24"), "another process")
+    assert set(load_places(walks).split) == {"test"}
 
 
 @pytest.mark.medium
