@@ -33,22 +33,24 @@ class Frame:
     def __post_init__(self) -> None:
         if not self.name:
             raise BadInputError("a frame needs a name")
-        if self.unit not in get_args(Unit):
-            raise BadInputError(
-                f"frame {shown(self.name)}: unit is {shown(self.unit)}, expected one of: {', '.join(get_args(Unit))}"
-            )
-        if self.crs and self.unit != "m":
-            raise BadInputError(
-                f"frame {shown(self.name)}: unit is {shown(self.unit)}, expected m, because the CRS is {self.crs}"
-            )
         try:
             axes, origin = np.array(self.axes, dtype=np.float64), np.array(self.origin, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise BadInputError(f"frame {shown(self.name)}: axes or origin are not numbers ({error})") from None
-        if origin.shape != (3,) or not np.isfinite(origin).all():
-            raise BadInputError(f"frame {shown(self.name)}: origin is {self.origin}, expected three finite numbers")
-        if axes.shape != (3, 3) or not np.allclose(axes @ axes.T, np.eye(3)):
-            raise BadInputError(f"frame {shown(self.name)}: axes are {self.axes}, expected an orthonormal matrix")
+        units = ("m",) if self.crs else get_args(Unit)
+        orthonormal = axes.shape == (3, 3) and np.allclose(axes @ axes.T, np.eye(3))
+        for what, right, value, expected in (
+            (
+                "unit",
+                self.unit in units,
+                self.unit,
+                " or ".join(units) + (f" with the CRS {self.crs}" * bool(self.crs)),
+            ),
+            ("origin", origin.shape == (3,) and np.isfinite(origin).all(), self.origin, "three finite numbers"),
+            ("axes", orthonormal, self.axes, "an orthonormal matrix"),
+        ):
+            if not right:
+                raise BadInputError(f"frame {shown(self.name)}: {what} is {shown(value)}, expected {expected}")
         # Convert lists and arrays to tuples of floats, so that frames can be compared, hashed and saved.
         object.__setattr__(self, "origin", tuple(origin.tolist()))
         object.__setattr__(self, "axes", tuple(tuple(row) for row in axes.tolist()))
@@ -105,13 +107,9 @@ class Frame:
 
 
 def _written(value: object) -> str:
-    return (
-        "none"
-        if value is None
-        else f"({', '.join(f'{one:g}' for one in value)})"
-        if isinstance(value, tuple)
-        else str(value)
-    )
+    if isinstance(value, tuple):
+        return f"({', '.join(f'{number:g}' for number in value)})"
+    return "none" if value is None else str(value)
 
 
 def frame_from_latlon(latitude: Floats, longitude: Floats, name: str | None = None) -> tuple[Frame, Floats, Floats]:
@@ -121,9 +119,7 @@ def frame_from_latlon(latitude: Floats, longitude: Floats, name: str | None = No
     """
     if len(latitude) == 0 or not (np.isfinite(latitude).all() and np.isfinite(longitude).all()):
         raise BadInputError("latitudes and longitudes must be finite, with at least one point")
-    around = np.angle(
-        np.exp(1j * np.deg2rad(longitude)).sum(), deg=True
-    )  # the mean direction, in which most points lie
+    around = np.angle(np.exp(1j * np.deg2rad(longitude)).sum(), deg=True)  # the mean direction
     unrolled = around + (longitude - around + 180) % 360 - 180  # 179.9 and -179.9 are close
     crs = geodesy.utm_crs(float(np.median(latitude)), float(np.median(unrolled)))
     easting, northing = geodesy.project(latitude, longitude, crs)

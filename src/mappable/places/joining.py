@@ -47,17 +47,13 @@ def in_frames(places: Places, frames: Mapping[str, Frame]) -> Places:
 
     Frames with the same name must be equal, or have the same CRS and differ only in origin.
     """
-    if all(frames.get(name, frame) == frame for name, frame in places.frames.items()):
-        return places
-    xyz = np.column_stack([places.x, places.y, places.z])
     for name, frame in places.frames.items():
         other = frames.get(name, frame)
         if frame != other and not frame.same_but_for_origin(other):
             remedy = "convert the second set again in the frame of the first: mappable convert … --like FIRST"
             raise BadInputError(f"frame {shown(name)} has two definitions, with {frame.differs(other)}; {remedy}")
-        xyz[places.frame == name] += np.subtract(frame.origin, other.origin) @ np.array(frame.axes)
-    common = {name: frames.get(name, frame) for name, frame in places.frames.items()}
-    return places.replace(x=xyz[:, 0], y=xyz[:, 1], z=xyz[:, 2], frames=common)
+        places = _converted(places, frame, other)
+    return places
 
 
 def in_frame_of(places: Places, like: Places) -> Places:
@@ -65,29 +61,37 @@ def in_frame_of(places: Places, like: Places) -> Places:
 
     Coordinates of both count in one original system: one CRS, or one world of a model or a scan.
     """
+    only = next(iter(like.frames.values())) if len(like.frames) == 1 else None
     for name, frame in places.frames.items():
-        other = like.frames.get(name) or (next(iter(like.frames.values())) if len(like.frames) == 1 else None)
+        other = like.frames.get(name, only)
         if other is None:
             known = ", ".join(like.frames)
-            raise BadInputError(
-                f"frame {shown(name)} is none of those to convert to: {known}; give it one of these names"
-            )
+            raise BadInputError(f"frame {shown(name)} is none of {known}; give it one of these names")
         if (frame.unit, frame.crs) != (other.unit, other.crs):
             remedy = "give the unit or scale with which the other set was converted"
             raise BadInputError(f"frame {shown(name)} and {shown(other.name)} differ: {frame.differs(other)}; {remedy}")
-        rows = places.frame == name
-        xyz = other.from_original(frame.to_original(np.column_stack([places.x, places.y, places.z])[rows]))
-        turn = np.array(other.axes).T @ np.array(frame.axes)
-        if not np.allclose(turn[2], (0, 0, 1), atol=LEVEL):
-            raise BadInputError(f"frame {shown(name)}: its up is not that of {shown(other.name)}; set the option up")
-        x, y, z, yaw = (getattr(places, one).copy() for one in ("x", "y", "z", "yaw"))
-        x[rows], y[rows], z[rows] = xyz[:, 0], xyz[:, 1], np.where(np.isnan(z[rows]), np.nan, xyz[:, 2])
-        view = turn[:2, :2] @ (np.cos(yaw[rows]), np.sin(yaw[rows]))
-        yaw[rows] = np.arctan2(view[1], view[0])
-        names = np.where(rows, other.name, places.frame).astype(object)
-        frames = {key: one for key, one in places.frames.items() if key != name} | {other.name: other}
-        places = places.replace(x=x, y=y, z=z, yaw=yaw, frame=names, frames=frames)
+        places = _converted(places, frame, other)
     return places
+
+
+def _converted(places: Places, frame: Frame, other: Frame) -> Places:
+    """The places with the coordinates of one frame converted to another one of the same original system."""
+    if frame == other:
+        return places
+    turn = np.array(other.axes).T @ np.array(frame.axes)
+    if not np.allclose(turn[2], (0, 0, 1), atol=LEVEL):
+        problem = f"its up is not that of {shown(other.name)}; set the option up"
+        raise BadInputError(f"frame {shown(frame.name)}: {problem}")
+    rows = places.frame == frame.name
+    xyz = np.column_stack([places.x, places.y, places.z])
+    flat = np.isnan(xyz[:, 2])
+    xyz[rows] = other.from_original(frame.to_original(xyz[rows]))
+    xyz[flat, 2] = np.nan
+    views = turn[:2, :2] @ (np.cos(places.yaw), np.sin(places.yaw))
+    yaw = np.where(rows, np.arctan2(views[1], views[0]), places.yaw)
+    names = np.where(rows, other.name, places.frame).astype(object)
+    frames = [known for known in places.frames.values() if known.name not in (frame.name, other.name)]
+    return places.replace(x=xyz[:, 0], y=xyz[:, 1], z=xyz[:, 2], yaw=yaw, frame=names, frames=[*frames, other])
 
 
 def _below(table: Places, root: Path, new_ids: bool) -> Places:
