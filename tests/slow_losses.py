@@ -27,8 +27,6 @@ def loss_terms(loss: Loss, images: Sequence[Vector], squared_metres: Vector) -> 
     sizes, costs = [], []
     for feature, geometric in zip(near, squared_metres, strict=True):
         residual = feature / scale - geometric / radius**2
-        if not loss.normalized:
-            residual = geometric - radius**2 / scale * feature
         size = abs(residual)
         bent = residual**2 / 2 if size <= delta else delta * (size - delta / 2)
         sizes.append(size)
@@ -36,16 +34,13 @@ def loss_terms(loss: Loss, images: Sequence[Vector], squared_metres: Vector) -> 
     first, second = [max(0.0, loss.margin + min(near) - one) for one in far], []
     for one in negatives if has_quadruplets else []:
         apart = squared_distance(one, rest[-1])
-        if loss.second_hinge == "residuals":
-            second.append(max(0.0, loss.second_margin + min(costs) - apart / scale))
-        else:
-            second.append(max(0.0, loss.second_margin + min(near) - apart))
+        second.append(max(0.0, loss.second_margin + min(near) - apart))
     visual = geometric_term = 0.0
     if far:
         visual = max(first) if is_lazy else sum(first)
-        visual += max(second, default=0.0) if is_lazy or loss.second_hinge == "residuals" else sum(second)
+        visual += max(second, default=0.0) if is_lazy else sum(second)
     if "distance" in loss.name or "huber" in loss.name:
-        geometric_term = sum(costs) / (len(costs) if loss.normalized else 1)
+        geometric_term = sum(costs) / len(costs)
     hinges = first + second
     return {
         "total": visual + (loss.geometric_weight if far else 1) * geometric_term,

@@ -2,11 +2,12 @@
 
 import json
 import math
+import os
+import shutil
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from shutil import copyfileobj
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from mappable.errors import BadInputError
 from mappable.features.centering import without_visit_means
 from mappable.features.encoder import Encoder
 from mappable.features.files import ENCODER
-from mappable.files import write_atomically
+from mappable.files import write_atomically, writing
 from mappable.learning.auto import Plan
 from mappable.learning.folder import SETTINGS
 from mappable.learning.trainer import OutOfTimeError, train
@@ -59,8 +60,7 @@ def train_as_planned(
 
     def keep(kept: str, shares: tuple[float | None, float | None], queries: int, why: str) -> Chosen:
         for name in (SETTINGS, ENCODER):
-            with (out / kept / name).open("rb") as source:
-                write_atomically(out / name, partial(copyfileobj, source))
+            _link(out / kept / name, out / name)
         chosen = Chosen(kept, *shares, queries, why)
         _write_record(out, places, plan, minutes, chosen)
         return chosen
@@ -93,6 +93,18 @@ def train_as_planned(
     if shares[1] >= shares[0] + GAIN:
         return keep(TRAINED, shares, len(queries), f"it finds more held-out images{stopped}")
     return keep(OFF_THE_SHELF, shares, len(queries), f"training did not find more held-out images{stopped}")
+
+
+def _link(source: Path, target: Path) -> None:
+    """Give a file a second name, atomically; a file system without hard links gets a copy."""
+    other = target.with_name(f".{target.name}.link")
+    other.unlink(missing_ok=True)
+    with writing(target):
+        try:
+            os.link(source, other)
+        except OSError:
+            shutil.copyfile(source, other)
+        other.replace(target)
 
 
 def found_share(

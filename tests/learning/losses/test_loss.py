@@ -43,19 +43,7 @@ def batch(draw_tuples: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, Ten
     return draw
 
 
-def all_forms() -> list[Loss]:
-    """Every name as it is by default; the literal form and the released one where they mean something."""
-    literal = [make(name, normalized=False) for name in (*GEOMETRIC_NAMES, *COMBINED_NAMES)]
-    released = [make(name, second_hinge="residuals") for name in COMBINED_NAMES if "quadruplet" in name]
-    return [*(make(name) for name in LOSS_NAMES), *literal, *released]
-
-
-def describe(loss: Loss) -> str:
-    forms = {"literal": not loss.normalized, "released": loss.second_hinge != "features"}
-    return " ".join([loss.name, *(form for form, has_it in forms.items() if has_it)])
-
-
-each_form = pytest.mark.parametrize("loss", all_forms(), ids=describe)
+each_form = pytest.mark.parametrize("loss", [make(name) for name in LOSS_NAMES], ids=lambda loss: loss.name)
 
 
 @each_form
@@ -161,9 +149,8 @@ def test_the_visual_term_moves_the_best_positive_alone_and_the_geometric_one_mov
 
 
 @pytest.mark.parametrize("name", GEOMETRIC_NAMES)
-@pytest.mark.parametrize("normalized", [True, False])
-def test_features_proportional_to_metres_cost_nothing(name: str, normalized: bool) -> None:
-    loss = make(name, normalized=normalized, feature_scale_squared=2.0)
+def test_features_proportional_to_metres_cost_nothing(name: str) -> None:
+    loss = make(name, feature_scale_squared=2.0)
     metres = torch.tensor([[1.0, 4.0, 9.0], [0.0, 5.0, 10.0]], dtype=torch.float64)
     features = torch.cat([torch.zeros(2, 1), metres * 2**0.5 / RADIUS], dim=1)[:, :, None]  # on a line
     terms = loss(features, metres.square())
@@ -181,28 +168,6 @@ def test_huber_is_half_the_distance_loss_while_residuals_are_below_delta(
     assert torch.equal(of_bent.geometric, of_squares.geometric / 2)
     same = replace(squares, geometric_weight=WEIGHT / 2)(descriptors, squared_metres)
     assert not prefix or torch.allclose(of_bent.total, same.total, rtol=1e-14)
-
-
-def test_the_literal_distance_is_the_normalized_one_times_the_positives_and_the_radius_to_the_fourth(
-    batch: Callable[..., tuple[Tensor, Tensor]],
-) -> None:
-    loss = make("distance")
-    descriptors, squared_metres = batch(loss)
-    literal, normalized = (
-        replace(loss, normalized=False)(descriptors, squared_metres),
-        loss(descriptors, squared_metres),
-    )
-    assert torch.allclose(literal.total, loss.positives * RADIUS**4 * normalized.total, rtol=1e-12)
-    assert torch.allclose(literal.residual, RADIUS**2 * normalized.residual, rtol=1e-12)
-
-
-def test_the_literal_huber_is_the_normalized_one_with_delta_in_squared_metres(
-    batch: Callable[..., tuple[Tensor, Tensor]],
-) -> None:
-    loss = make("huber")
-    descriptors, squared_metres = batch(loss)
-    literal = replace(loss, normalized=False, huber_delta=DELTA * RADIUS**2)(descriptors, squared_metres)
-    assert torch.allclose(literal.total, 3 * RADIUS**4 * loss(descriptors, squared_metres).total, rtol=1e-12)
 
 
 def test_descriptors_that_are_not_numbers_are_not_hidden_by_a_hinge(
@@ -280,10 +245,6 @@ def test_a_name_like_none_is_refused_without_a_guess() -> None:
         ),
         ("lazy-quadruplet", {"negatives": 4, "hard_negatives": 4}, r"hard_negatives.*4.*0 to 3.*'lazy-quadruplet'"),
         ("triplet", {"hard_negatives": -1}, r"hard_negatives.*-1"),
-        ("quadruplet+huber", {"second_hinge": "both"}, r"second_hinge.*'both'"),
-        ("triplet+huber", {"second_hinge": "residuals"}, r"quadruplet.*'triplet"),
-        ("quadruplet", {"second_hinge": "residuals"}, "quadruplet"),
-        ("quadruplet+huber", {"second_hinge": "residuals", "normalized": False}, "normalized"),
     ],
 )
 def test_options_that_make_no_loss_are_refused(name: str, options: dict[str, Any], problem: str) -> None:

@@ -18,10 +18,8 @@ from mappable.learning.losses.terms import (
     huber,
     lazy_quadruplet,
     lazy_triplet,
-    literal_residuals,
     normalized_residuals,
     quadruplet,
-    residual_hinges,
     squared_distance,
     triplet,
     tuple_distances,
@@ -204,7 +202,6 @@ def test_residuals_of_two_anchors_by_hand() -> None:
     positive, squared_metres = torch.tensor([[0.5, 1.0], [2.0, 0.0]]), torch.tensor([[25.0, 25.0], [0.0, 100.0]])
     # F² = 2 stands for 10 m: a squared feature distance of 0.5 for 5 m, 1 for 7.07 m.
     assert normalized_residuals(positive, squared_metres, 2.0, 10.0).tolist() == [[0.0, 0.25], [1.0, -1.0]]
-    assert literal_residuals(positive, squared_metres, 2.0, 10.0).tolist() == [[0.0, -25.0], [-100.0, 100.0]]
 
 
 @given(metres=st.floats(0, 100), scale=SIZES, radius=SIZES)
@@ -213,17 +210,6 @@ def test_mappable_features_have_none(metres: float, scale: float, radius: float)
     features = scale * squared_metres / radius**2
     relative = squared_metres / radius**2
     assert torch.all(normalized_residuals(features, squared_metres, scale, radius).abs() <= 1e-14 * relative)
-    assert torch.all(literal_residuals(features, squared_metres, scale, radius).abs() <= 1e-14 * squared_metres)
-
-
-@given(feature=st.floats(0, 4), metres=st.floats(0, 100), scale=SIZES, radius=SIZES)
-def test_the_literal_form_is_the_normalized_one_times_minus_the_squared_radius(
-    feature: float, metres: float, scale: float, radius: float
-) -> None:
-    options = torch.tensor([feature]).double(), torch.tensor([metres**2]).double(), scale, radius
-    size = radius**2 / scale * feature + metres**2
-    literal, normalized = literal_residuals(*options).item(), normalized_residuals(*options).item()
-    assert literal == pytest.approx(-(radius**2) * normalized, abs=1e-14 * size)
 
 
 def test_each_residual_is_squared(dtype: torch.dtype) -> None:
@@ -262,9 +248,3 @@ def test_the_slope_of_the_huber_loss_is_the_residual_held_at_delta(residual: flo
     huber(residuals, delta).sum().backward()
     assert residuals.grad is not None
     assert residuals.grad.item() == pytest.approx(math.copysign(min(abs(residual), delta), residual))
-
-
-def test_residual_hinges_of_two_anchors_by_hand() -> None:
-    costs, other = torch.tensor([[0.25, 0.5], [1.0, 0.75]]), torch.tensor([[1.0, 0.5, 0.0], [4.0, 1.0, 2.0]])
-    # 0.125 + 0.25 − 0.5, − 0.25, − 0; 0.125 + 0.75 − 2, − 0.5, − 1
-    assert residual_hinges(costs, other, 2.0, 0.125).tolist() == [[0.0, 0.125, 0.375], [0.0, 0.375, 0.0]]

@@ -89,49 +89,22 @@ class Description(BaseModel):
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-class _Loader(yaml.SafeLoader):
-    """Safe YAML without duplicate keys, and without aliases and huge integers, which let a short file become large."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"duplicate key {key.value}", problem_mark=key.start_mark)
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("it has an alias, *name; write the value itself")
-        return super().compose_node(parent, index)
-
-    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        value = super().construct_yaml_int(node)
-        if value.bit_length() > 64:
-            raise yaml.YAMLError("it has an integer of more than 64 bits")
-        return value
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
-
-
 def read_description(file: Path) -> Description:
     """Read and check a YAML file."""
     try:
-        values = yaml.load(read_bytes(file, MAX_YAML).decode(), _Loader)  # noqa: S506 (a safe loader)
-    except FileNotFoundError:
-        raise BadInputError(f"{file}: no such description of an encoder") from None
+        values = yaml.safe_load(read_bytes(file, MAX_YAML).decode())
+        if not isinstance(values, dict):
+            raise ValueError("expected lines such as `size: [224, 224]`")
+        return check_description(values, str(file))
+    except BadInputError:
+        raise
     except OSError as error:
         raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         mark = getattr(error, "problem_mark", None)
         row = "" if mark is None else f"row {mark.line + 1}: "
         reason = row + str(getattr(error, "problem", None) or error or type(error).__name__).splitlines()[0]
-        reason = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else reason
         raise BadInputError(f"{file}: not a description in YAML ({reason})") from None
-    if not isinstance(values, dict):
-        raise BadInputError(f"{file}: not a description in YAML; expected lines such as `size: [224, 224]`")
-    return check_description(values, str(file))
 
 
 def check_description(values: Mapping[Any, Any], name: str) -> Description:

@@ -27,8 +27,7 @@ class ForeignEncoder(ImageEncoder):
     file that a map keeps. Errors begin with `name`; the description of the encoder has its `title`.
 
     The constructor describes three generated images. It raises if the network fails, or if it describes an image
-    differently when asked again. If the descriptor of an image depends on the other images in its batch, or on its
-    position among them, images are described one at a time, and a warning says so.
+    differently when asked again, or together with others.
     """
 
     def __init__(
@@ -56,7 +55,6 @@ class ForeignEncoder(ImageEncoder):
             torch.tensor(values, device=inputs).mul(255 / description.range).view(shape)
             for values in (description.mean, description.std)
         )
-        self._one_at_a_time = False
         self.dimensions = self._probe()
 
     def copy(self) -> tuple[str, bytes]:
@@ -71,8 +69,6 @@ class ForeignEncoder(ImageEncoder):
 
     def _raw(self, images: Tensor) -> Tensor:
         """The network's output (n, D) in float32, after checks."""
-        if self._one_at_a_time and len(images) > 1:
-            return torch.cat([self._raw(image[None]) for image in images])
         if self.description.colors == "BGR":
             images = images.flip(3)
         if self.description.layout == "NCHW":
@@ -117,14 +113,8 @@ class ForeignEncoder(ImageEncoder):
         length = float(torch.linalg.vector_norm(outputs[0]))
         if abs(length - 1) > TOLERANCE and not self.description.normalize:
             self._note(f"descriptors have length {length:.3g}, not 1; they are scaled to length one")
-        difference = _apart(torch.cat(alone), together)
-        if not difference <= TOLERANCE:
-            change = f"by {difference:.2g}, more than {TOLERANCE:g}"
-            self._note(
-                f"the descriptor of an image changes with the other images of its batch ({change}); "
-                "so images are described one at a time, which is slower"
-            )
-            self._one_at_a_time = True
+        if not _apart(torch.cat(alone), together) <= TOLERANCE:
+            raise BadInputError(f"{self.name}: describes an image differently among others; it is no encoder")
         return int(together.shape[1])
 
     def _note(self, text: str) -> None:

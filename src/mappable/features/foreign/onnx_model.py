@@ -1,7 +1,6 @@
 """ONNX files of others: the network in the file, and external data from its folder alone."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,19 @@ FORMAT = Format("mappable foreign onnx encoder", 1, "build the map again with `m
 
 
 def open_onnx(file: Path, description: Description, providers: list[Any] | None) -> ForeignEncoder:
-    """Open an ONNX file with its description."""
+    """Open an ONNX file with its description. External data must be in plain files beside it."""
     require("onnx", "onnxruntime")
+    import onnx
+
     with reading(file):
-        content = file.read_bytes()
-    digest = hashlib.sha256(content)
-    model = _parsed(content, file)
-    for data in sorted({_location(tensor) for tensor in _external(model)}):
-        with reading(file.parent / data):
-            digest.update((file.parent / _inside(data, file)).read_bytes())
-    _load_external(model, file)
-    return _encoder(file.name, file, model, description, digest.hexdigest(), providers)
+        file.stat()
+    try:
+        model = onnx.load(str(file))  # it refuses other folders, and links
+    except Exception as error:  # errors of onnx and protobuf have no common base class
+        reason = str(error).splitlines()[0][:200]
+        raise BadInputError(f"{file}: truncated, damaged or not an ONNX file with its data ({reason})") from None
+    digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
+    return _encoder(file.name, file, model, description, digest, providers)
 
 
 def open_kept(file: Path, content: bytes, providers: list[Any] | None) -> ForeignEncoder:
@@ -39,11 +40,11 @@ def open_kept(file: Path, content: bytes, providers: list[Any] | None) -> Foreig
     require("onnx", "onnxruntime")
     with FORMAT.reading(file):
         check_seal(content, file)
-    model = _parsed(content, file)
+    import onnx
+
+    model = onnx.load_model_from_string(content)
     text = next((one.value for one in model.metadata_props if one.key == KEY), None)
     name, weights, description = parse_kept(text, file)
-    if any(True for _ in _external(model)):
-        raise BadInputError(f"{file}: the copy in a map must not refer to other files")
     return _encoder(name, file, model, description, weights, providers)
 
 
@@ -136,50 +137,3 @@ class _Network:
         except Exception as error:
             reason = str(error).splitlines()[0][:200]
             raise BadInputError(f"{self.file}: onnxruntime fails on {len(images)} images ({reason})") from None
-
-
-def _parsed(content: bytes, file: Path) -> Any:
-    import onnx
-
-    try:
-        return onnx.load_model_from_string(content)
-    except Exception:  # protobuf's errors have no common base class
-        raise BadInputError(f"{file}: truncated, damaged or not an ONNX file") from None
-
-
-def _external(model: Any) -> Iterator[Any]:
-    """All tensors of a model whose numbers are in another file."""
-    from onnx import TensorProto
-
-    for field, value in model.ListFields():
-        if field.message_type is not None:
-            for part in value if isinstance(value, Iterable) else (value,):
-                if isinstance(part, TensorProto) and part.data_location == TensorProto.EXTERNAL:
-                    yield part
-                yield from _external(part)
-
-
-def _location(tensor: Any) -> str:
-    return next((str(one.value) for one in tensor.external_data if one.key == "location"), "")
-
-
-def _inside(location: str, file: Path) -> str:
-    """The name of an external file; raise unless it is a plain file in the folder of the model."""
-    target = file.parent / location
-    if Path(location).name != location or location in ("", "..") or target.is_symlink():
-        raise BadInputError(f"{file}: its external data {location!r} must be a file in the same folder")
-    if not target.is_file():
-        raise BadInputError(f"{target}: this file with the weights of {file.name} is missing")
-    return location
-
-
-def _load_external(model: Any, file: Path) -> None:
-    """Copy external data into the model, so that no other file is needed."""
-    from onnx.external_data_helper import load_external_data_for_model
-
-    try:
-        load_external_data_for_model(model, str(file.parent))
-    except Exception as error:  # of several libraries
-        raise BadInputError(f"{file}: its external data cannot be read ({str(error).splitlines()[0][:200]})") from None
-    if any(True for _ in _external(model)):
-        raise BadInputError(f"{file}: has external data of sparse tensors; store all numbers in the file itself")

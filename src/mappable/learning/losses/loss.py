@@ -3,7 +3,6 @@
 import math
 from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -16,15 +15,11 @@ from mappable.learning.losses.terms import (
     Margins,
     TupleDistances,
     hinges,
-    literal_residuals,
     normalized_residuals,
-    residual_hinges,
     tuple_distances,
 )
 
 LOSS_NAMES = (*VISUAL, *GEOMETRIC, *(f"{visual}+{geometric}" for geometric in GEOMETRIC for visual in VISUAL))
-
-SecondHinge = Literal["features", "residuals"]
 
 
 @dataclass(frozen=True)
@@ -60,8 +55,6 @@ class Loss:
     second_margin: float = 0.2  # β, of quadruplets
     geometric_weight: float = 0.5  # γ, of losses with a visual and a geometric term
     huber_delta: float = 1.0  # δ, in the unit of the residuals
-    normalized: bool = True  # False: the paper's literal form, residuals in squared metres, summed over positives
-    second_hinge: SecondHinge = "features"  # "residuals" as in the released code: see residual_hinges in terms.py
     positives: int = 6
     negatives: int = 6  # including the other negative of quadruplets
     hard_negatives: int = 3
@@ -79,7 +72,6 @@ class Loss:
             raise BadInputError(f"positives must be 1 or more, got {self.positives}")
         if self._visual:
             self._check_negatives()
-        self._check_choices()
 
     def _check_negatives(self) -> None:
         other = int(self._quadruplet)
@@ -91,15 +83,6 @@ class Loss:
             raise BadInputError(
                 f"hard_negatives is {self.hard_negatives}, expected 0 to {self.negatives - other} for the loss "
                 f"{self.name!r} with {self.negatives} negatives"
-            )
-
-    def _check_choices(self) -> None:
-        if self.second_hinge not in get_args(SecondHinge):
-            raise BadInputError(f"second_hinge is {self.second_hinge!r}, expected 'features' or 'residuals'")
-        if self.second_hinge == "residuals" and not (self._quadruplet and self._geometric and self.normalized):
-            raise BadInputError(
-                "second_hinge 'residuals' needs a quadruplet loss with a geometric term and normalized true, "
-                f"got {self.name!r}{'' if self.normalized else ' with normalized false'}"
             )
 
     @property
@@ -137,11 +120,11 @@ class Loss:
         """
         self._check_shapes(descriptors, squared_distances)
         distances = tuple_distances(descriptors, self.layout)
-        form = normalized_residuals if self.normalized else literal_residuals
-        residuals = form(distances.positive, squared_distances, self.feature_scale_squared, self.positive_radius)
+        scales = self.feature_scale_squared, self.positive_radius
+        residuals = normalized_residuals(distances.positive, squared_distances, *scales)
         costs = GEOMETRIC[self._geometric or "distance"](residuals, self.huber_delta)
-        geometric = costs.mean(dim=1) if self.normalized else costs.sum(dim=1)
-        visual, active, negative = self._visual_terms(distances, costs)
+        geometric = costs.mean(dim=1)
+        visual, active, negative = self._visual_terms(distances)
         nothing = torch.zeros_like(geometric)
         if not self._geometric:
             total, geometric = visual, nothing
@@ -152,20 +135,15 @@ class Loss:
         monitored = (visual, geometric, active, distances.best, negative, residuals.abs().mean(dim=1))
         return Terms(total, *(value.detach() for value in monitored))
 
-    def _visual_terms(self, distances: TupleDistances, costs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _visual_terms(self, distances: TupleDistances) -> tuple[Tensor, Tensor, Tensor]:
         """Visual loss, fraction of active hinges, and mean squared distance to the negatives, each (B,)."""
         if not self._visual:
             nothing = torch.zeros_like(distances.best)
             return nothing, nothing, nothing
         margins = Margins(self.margin, self.second_margin)
         first = hinges(distances.best, distances.negative, self.margin)
-        if self.second_hinge == "residuals":
-            second = residual_hinges(costs, distances.other, self.feature_scale_squared, self.second_margin)
-            triplets = VISUAL[self._visual.replace("quadruplet", "triplet")](distances, margins)
-            visual = triplets + second.max(dim=1).values
-        else:
-            second = hinges(distances.best, distances.other, self.second_margin)
-            visual = VISUAL[self._visual](distances, margins)
+        second = hinges(distances.best, distances.other, self.second_margin)
+        visual = VISUAL[self._visual](distances, margins)
         active = (torch.cat([first, second], dim=1) > 0).to(visual).mean(dim=1)
         return visual, active, distances.negative.mean(dim=1)
 

@@ -92,17 +92,11 @@ def normalized_residuals(
     """e_k = s⁺_k / F² − g²_k / r₁², without unit, for s⁺ and g² (in squared metres) of equal shape.
 
     The residual is zero if features are mappable: g² = λ s⁺ with λ = r₁² / F² squared metres per squared feature
-    distance (the paper's equation 2). The authors' code has this form. F² is the squared feature distance that
+    distance (the paper's equation 2). The authors' code has this form;
+    equation 3 as printed is −r₁² times it. F² is the squared feature distance that
     corresponds to r₁.
     """
     return positive / feature_scale_squared - squared_distances / positive_radius**2
-
-
-def literal_residuals(
-    positive: Tensor, squared_distances: Tensor, feature_scale_squared: float, positive_radius: float
-) -> Tensor:
-    """g²_k − λ s⁺_k in squared metres with λ = r₁² / F²: equation 3 as printed, −r₁² times the normalized residual."""
-    return squared_distances - positive_radius**2 / feature_scale_squared * positive
 
 
 def distance(residuals: Tensor, delta: float) -> Tensor:
@@ -117,16 +111,6 @@ def huber(residuals: Tensor, delta: float) -> Tensor:
     """
     size = residuals.abs()
     return torch.where(size <= delta, residuals.square() / 2, delta * (size - delta / 2))
-
-
-def residual_hinges(costs: Tensor, other: Tensor, feature_scale_squared: float, second_margin: float) -> Tensor:
-    """[β + min_k c_k − s°_j / F²]₊ (B, n), with costs c (B, positives) of normalized residuals, and with s° (B, n).
-
-    This is the second hinge of quadruplets in the authors' released code: on geometric residuals, not on features.
-    c_k is e_k² (distance) or ρ(e_k) (Huber). The released code takes the maximum over j for all quadruplets, lazy or
-    not.
-    """
-    return hinges(costs.min(dim=1).values, other / feature_scale_squared, second_margin)
 
 
 VISUAL: dict[str, Callable[[TupleDistances, Margins], Tensor]] = {
