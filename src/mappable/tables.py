@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,15 +48,18 @@ class Table:
         if missing:
             raise BadInputError(f"{self.file}: no column {', '.join(missing)}; it has {listed(self.columns)}")
 
+    def where(self, row: int) -> str:
+        """The name of data row `row` (counted from 0) in errors."""
+        return f"{self.file}, {self.row_name} {self.row_numbers[row]}"
+
     def bad(self, row: int, name: str, problem: str) -> BadInputError:
         """The error for the value of column `name` in data row `row` (counted from 0).
 
         `problem` says what was expected ("expected a number"), or what the value is or must be ("must differ from i").
         """
-        place = f"{self.file}, {self.row_name} {self.row_numbers[row]}"
         link = ", " if problem.startswith("expected ") else ": it "
         written = self.names_in_file.get(name, name)
-        return BadInputError(f"{place}: column {written!r} is {shown(self.columns[name][row])}{link}{problem}")
+        return BadInputError(f"{self.where(row)}: column {written!r} is {shown(self.columns[name][row])}{link}{problem}")
 
     def refuse(self, wrong: Bools, name: str, problem: str) -> None:
         """Raise the error of `bad` for the first data row whose value in column `name` is `wrong`."""
@@ -80,7 +84,7 @@ class Table:
         try:
             yield
         except BadRowError as error:
-            raise BadInputError(f"{self.file}, row {self.row_numbers[error.row]}: {error.problem}") from None
+            raise BadInputError(f"{self.where(error.row)}: {error.problem}") from None
 
     def texts(self, name: str) -> list[str]:
         """A column as text."""
@@ -160,34 +164,52 @@ def read_csv(file: Path, delimiter: str | None = None, exact: bool = False) -> T
     return Table(file, columns, numbers)
 
 
-def read_words(file: Path, names: Sequence[str]) -> Table:
+def read_words(
+    file: Path, names: Sequence[str], *, rest: bool = False, every: int = 1, most: int | None = None
+) -> Table:
     """Read a text file whose rows are words separated by white space, one word per column of `names`.
 
-    Empty lines and lines that begin with # are skipped. Rows are numbered as in an editor.
+    Empty lines and lines that begin with # are skipped. Rows are numbered as in an editor. With `rest`, the last column
+    is the rest of the row. Of the lines, one in `every` is a row; after `most` lines, the file is not read on.
     """
-    return _read_lines(file, names, None, header=False)
+    return _read_lines(file, names, None, rest=rest, every=every, most=most)
 
 
-def read_values(file: Path, names: Sequence[str], *, header: bool = False) -> Table:
+def read_values(
+    file: Path, names: Sequence[str], *, rest: bool = False, header: bool = False, skip_short: bool = False
+) -> Table:
     """Read a text file whose rows are values separated by commas, in the order of `names`; further values are ignored.
 
-    Empty lines and lines that begin with # are skipped, and with `header` a first line that begins with a letter.
+    Empty lines and lines that begin with # are skipped, with `header` a first line that begins with a letter, and with
+    `skip_short` rows of fewer values. With `rest`, the last column is the rest of the row.
     """
-    table = _read_lines(file, names, ",", header)
+    table = _read_lines(file, names, ",", rest=rest, header=header, skip_short=skip_short)
     if not len(table):
         raise BadInputError(f"{file}: no rows")
     return table
 
 
-def _read_lines(file: Path, names: Sequence[str], delimiter: str | None, header: bool) -> Table:
-    with reading(file):
-        lines = file.read_text("utf-8-sig").splitlines()
+def _read_lines(
+    file: Path,
+    names: Sequence[str],
+    delimiter: str | None,
+    *,
+    rest: bool,
+    header: bool = False,
+    skip_short: bool = False,
+    every: int = 1,
+    most: int | None = None,
+) -> Table:
+    with reading(file), file.open(encoding="utf-8-sig") as stream:
+        texts = ((number, line.strip()) for number, line in enumerate(islice(stream, most), start=1))
+        lines = [(number, text) for number, text in texts if not text.startswith("#")]
     rows: dict[int, list[str]] = {}
-    for number, line in enumerate(lines, start=1):
-        text = line.strip()
-        if not text or text.startswith("#") or (header and not rows and text[0].isalpha()):
+    for number, text in lines[::every]:
+        if not text or (header and not rows and text[0].isalpha()):
             continue
-        values = line.split(delimiter)
+        values = text.split(delimiter, len(names) - 1 if rest else -1)
+        if skip_short and len(values) < len(names):
+            continue
         if len(values) < len(names) or (delimiter is None and len(values) > len(names)):
             raise BadInputError(f"{file}, row {number}: {len(values)} values, expected {len(names)}")
         rows[number] = values

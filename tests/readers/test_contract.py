@@ -114,10 +114,12 @@ def test_every_reader_has_a_summary_a_tree_and_options_with_help(name: str) -> N
         assert isinstance(option.default, tuple(get_origin(kind) or kind for kind in kinds)), option.name
 
 
-def write() -> None:
-    """Write `golden.json` anew."""
-    golden = {}
+def write_anew() -> None:
+    """Write `golden.json` anew; without pycolmap, the binary model stays as it was."""
+    golden = dict(GOLDEN)
     for name, case in CASES.items():
+        if name == "colmap-binary" and find_spec("pycolmap") is None:
+            continue
         with tempfile.TemporaryDirectory() as there:
             folder = Path(there).resolve() / "set"
             folder.mkdir()
@@ -128,4 +130,4 @@ def write() -> None:
 
 
 if __name__ == "__main__":
-    write()
+    write_anew()

@@ -41,5 +41,5 @@ def test_lenses_are_those_of_the_sensors(folder: Path) -> None:
     assert {path.split("/")[0] for path in found} == {"rig"}
     assert set(found.values()) == {Lens((64, 48), (60, 60), (31.5, 23.5), "plumb_bob", (0.05,))}
     (folder / "sensors/sensors.txt").write_text("left, , camera, SIMPLE_RADIAL, 64, 48, 60, 32, 24, wide\n")
-    with pytest.raises(BadInputError, match=r"sensors.txt, row 1: 'left"):
+    with pytest.raises(BadInputError, match=r"sensors.txt, row 1: column 'parameters' is"):
         lenses(folder)

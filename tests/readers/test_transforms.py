@@ -53,5 +53,5 @@ def test_a_frame_has_the_lens_that_the_file_states(
     lenses = find_reader("transforms").function("lenses")
     assert lenses is not None
     assert lenses(write(tmp_path, **size, **changes)) == ({"images/frame_00004.png": expected} if expected else {})
-    with pytest.raises(BadInputError, match=r"transforms.json, frame 4: .* are no lens"):
+    with pytest.raises(BadInputError, match=r"transforms.json, frame 4: the values of its lens are wrong"):
         lenses(write(tmp_path, **size | {"k1": "wide"}))

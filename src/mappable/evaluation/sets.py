@@ -252,7 +252,7 @@ def _read_cold(root: Path) -> Places:
     missing = []
     for region in ("freiburg-b", "saarbruecken-b"):
         try:
-            tables.append(read_places("cold", root, protocol=f"generalisation-{region}").replace(split=""))
+            tables.append(read_places("cold", root, protocol=f"generalization-{region}").replace(split=""))
         except BadInputError as error:
             missing.append(Note(f"no generalization test in {region}: {error}"))
     return concatenate(tables).noting(*missing)

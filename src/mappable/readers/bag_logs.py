@@ -1,14 +1,15 @@
 """One pass over a bag: times of images, positions, transforms, the lens and odometry."""
 
 import hashlib
-from dataclasses import dataclass, field, replace
+import math
+from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from mappable import progress
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.places.lenses import Lens
@@ -18,71 +19,85 @@ from mappable.places.rotations import AXES
 from mappable.readers import bags
 from mappable.readers.bags import Bag, Topic
 from mappable.readers.ros_images import compressed_suffix
-from mappable.readers.toolkit import TOLERANCE
-from mappable.readers.tracks import PoseTrack, Track, rising
-from mappable.readers.transforms import TransformTree
+from mappable.readers.toolkit import TOLERANCE, naming_lens, unknown
+from mappable.readers.tracks import Track, rising
+from mappable.readers.transforms import Transform, TransformTree
 
-UNKNOWN_TURN = UNKNOWN_COVARIANCE = (np.nan,) * 4
-Row = tuple[int, tuple[float, ...], tuple[float, ...], tuple[float, ...]]  # time, position, quaternion, covariance
-Link = tuple[int, str, Floats, Floats]  # time, parent, translation, quaternion
+UNKNOWN = (np.nan,) * 4
+Row = tuple[int, tuple[float, ...]]  # time; position, quaternion x y z w, and covariance xx xy yy yaw
 
 
 @dataclass(frozen=True)
 class Samples:
-    """The poses of one topic: times (ns), positions, quaternions (x, y, z, w; NaN if unknown) and covariances.
+    """The poses of one topic: times (ns), and their numbers (n, 11) as in `Row`; NaN if unknown.
 
-    A covariance has xx, xy, yy, and that of the yaw. `number` is the number of each message in its topic, `child` the
-    coordinate frame whose pose this is.
+    `number` is the number of each message in its topic.
     """
 
     time: Ints
-    xyz: Floats
-    turns: Floats
-    covariance: Floats
+    values: Floats
     number: Ints
-    child: str = ""
 
     @classmethod
-    def of(cls, rows: list[Row], child: str = "") -> "Samples":
-        time = np.array([row[0] for row in rows], dtype=np.int64)
-        xyz, turns, covariance = (np.array([row[part] for row in rows], dtype=np.float64) for part in (1, 2, 3))
-        numbers = np.arange(len(rows))
-        return cls(time, xyz.reshape(-1, 3), turns.reshape(-1, 4), covariance.reshape(-1, 4), numbers, child)
+    def of(cls, rows: list[Row]) -> "Samples":
+        values = np.array([row[1] for row in rows], dtype=np.float64).reshape(-1, 11)
+        return cls(np.array([row[0] for row in rows], dtype=np.int64), values, np.arange(len(rows)))
 
     def __getitem__(self, rows: Ints | Bools) -> "Samples":
-        names = ("time", "xyz", "turns", "covariance", "number")
-        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+        return Samples(self.time[rows], self.values[rows], self.number[rows])
+
+    @property
+    def xyz(self) -> Floats:
+        return self.values[:, :3]
+
+    @property
+    def turns(self) -> Floats:
+        return self.values[:, 3:7]
+
+    @property
+    def is_pose(self) -> Bools:
+        """Mask of the samples with a finite position and a unit quaternion."""
+        lengths = np.linalg.norm(self.turns, axis=1)
+        good: Bools = np.isfinite(self.xyz[:, :2]).all(axis=1) & (np.abs(lengths - 1) < TOLERANCE)
+        return good
+
+    def rising(self) -> "Samples":
+        """The samples with a pose, in strictly increasing time."""
+        good = self[self.is_pose]
+        return good[rising(good.time)[0]] if len(good.time) else good
+
+    def odometry(self) -> RecordedOdometry:
+        steps = self.rising()
+        forward = Rotation.from_quat(steps.turns).apply(AXES["x"]) if len(steps.time) else np.empty((0, 3))
+        yaw = np.arctan2(forward[:, 1], forward[:, 0])
+        return RecordedOdometry(steps.time, np.column_stack([steps.xyz[:, :2], yaw]), steps.values[:, 7:])
 
 
-@dataclass
+@dataclass(frozen=True)
 class BagLog:
-    """What a first pass over a bag found: times of images, poses, transforms, the lens and odometry."""
+    """What a first pass over a bag found: images, poses, transforms, the lens and odometry.
+
+    `message` is the number of each image in its topic, `child` the coordinate frame whose poses are the samples.
+    """
 
     file: Path
     images: Topic
     poses: Topic
+    message: Ints
+    time: Ints
+    suffixes: list[str]
+    camera: str
+    samples: Samples
+    child: str
     odometry: Topic | None
-    message: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # number of each image in its topic
-    time: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    suffixes: list[str] = field(default_factory=list)
-    camera: str = ""
-    samples: Samples = field(default_factory=lambda: Samples.of([]))
-    steps: Samples = field(default_factory=lambda: Samples.of([]))
-    tree: TransformTree = field(default_factory=TransformTree)
-    lens: Lens | None = None
-    digest: Any = None
-    mounted: str = ""
+    steps: Samples
+    tree: TransformTree
+    lens: Lens | None
+    digest: Any
 
     @property
     def names(self) -> list[str]:
         return [str(time) for time in self.time.tolist()]
-
-    def describe(self, lens: Lens | None) -> str:
-        """What was read of the bag."""
-        used = [f"images {self.images.name}", f"positions {self.poses.name}"]
-        used += [f"odometry {self.odometry.name}"] if self.odometry else []
-        more = [text for text in (self.mounted, "images undistorted" if lens else "") if text]
-        return f"{self.file.name}: " + "; ".join([", ".join(used), *more])
 
 
 def scan(
@@ -100,153 +115,133 @@ def scan(
     """
     images = bag.find(bags.IMAGES, image_topic, "image")
     poses = bag.find(bags.POSES if pose_topic is None else (*bags.POSES, *bags.TRANSFORMS), pose_topic, "pose")
-    steps = bag.find((bags.ODOMETRY,), odometry, "odometry") if odometry else _first_odometry(bag, poses)
-    log = BagLog(bag.file, images, poses, steps, digest=hashlib.sha256(images.name.encode()))
+    others = (topic for topic in (poses, *bag.topics.values()) if topic.type == bags.ODOMETRY and topic.count)
+    steps = bag.find((bags.ODOMETRY,), odometry, "odometry") if odometry else next(others, None)
     info = bag.topics.get(f"{images.name.removesuffix('/compressed').rpartition('/')[0]}/camera_info")
-    info = info if info and info.type == bags.CAMERA_INFO else None
+    lens_topics = [info] if info and info.type == bags.CAMERA_INFO else []
     trees = [topic for topic in bag.topics.values() if topic.type in bags.TRANSFORMS]
-    topics = {topic.name: topic for topic in (images, poses, steps, info, *trees) if topic}
-    counts, total = dict.fromkeys(topics, 0), sum(topic.count for topic in topics.values())
-    rows: dict[str, list[Row]] = {name: [] for name in topics}
-    shots: list[tuple[int, str]] = []  # time and suffix of images
-    child, unstamped = "", list[str]()
-    moving: dict[str, list[Link]] = {}
-    for name, recorded, data in progress.track(bag.messages(topics.values()), f"reading {bag.file.name}", total):
-        topic, number = topics[name], counts[name]
-        counts[name] += 1
-        if topic is info and log.lens is not None:
+    chosen = {topic.name: topic for topic in (images, poses, steps, *lens_topics, *trees) if topic}
+    rows: dict[str, list[Row]] = defaultdict(list)
+    moving: dict[str, list[Row]] = defaultdict(list)
+    times, suffixes, unstamped = list[int](), list[str](), list[str]()
+    tree, lens, camera, child = TransformTree(), None, "", ""
+    digest = hashlib.sha256(images.name.encode())
+    for topic, number, recorded, data in bag.messages(chosen.values()):
+        if topic in lens_topics and lens is not None:
             continue
         message = bag.parse(topic, data, number)
         if topic is images:
-            time, stamped = _stamp(message, recorded)
-            unstamped += [] if stamped else [f"{log.file.name}/{number}"]
-            compressed = topic.type == bags.IMAGES[1]
-            shots.append((time, (compressed_suffix(message) if compressed else None) or ".jpg"))
-            log.camera = log.camera or str(message.header.frame_id)
-            log.digest.update(f"{time} {len(data)}\n".encode())
-        elif topic is info:
-            log.lens = _lens(bag, topic, message)
-        elif topic.type in bags.TRANSFORMS:
+            time = _stamp(message) or recorded
+            unstamped += [] if _stamp(message) else [f"{bag.file.name}/{number}"]
+            times.append(time)
+            suffixes.append((topic.type == bags.IMAGES[1] and compressed_suffix(message)) or ".jpg")
+            camera = camera or str(message.header.frame_id).lstrip("/")
+            digest.update(f"{time} {len(data)}\n".encode())
+        elif topic in lens_topics:
+            lens = _lens(bag, topic, message)
+        elif topic in trees:
             for link in message.transforms:
-                shift, turn = _vectors(link.transform.translation, link.transform.rotation)
-                log.tree.add(link.header.frame_id, link.child_frame_id, np.array(shift), np.array(turn))
+                parent, name, pose = link.header.frame_id.lstrip("/"), link.child_frame_id.lstrip("/"), _values(link)
+                if not abs(math.hypot(*pose[3:7]) - 1) < TOLERANCE or not math.isfinite(sum(pose[:3])):
+                    continue
+                if name not in tree.joints:
+                    tree.add(parent, name, Transform(Rotation.from_quat(pose[3:7]), np.array(pose[:3])))
                 if topic is poses:
-                    entry = _stamp(link, recorded)[0], link.header.frame_id.lstrip("/"), np.array(shift), np.array(turn)
-                    moving.setdefault(link.child_frame_id.lstrip("/"), []).append(entry)
+                    moving[name].append((_stamp(link) or recorded, pose))
         else:
-            rows[name].append(_row(topic, message, recorded))
-            child = child or (str(getattr(message, "child_frame_id", "")) if topic is poses else "")
-    if not shots:
+            rows[topic.name].append((_stamp(message) or recorded, _values(message)))
+            child = child or (str(getattr(message, "child_frame_id", "")).lstrip("/") if topic is poses else "")
+    if not times:
         raise BadInputError(f"{bag.file}, topic {images.name}: no messages")
     found.note("images have no time in their header; the time of recording was used", unstamped)
-    log.samples = Samples.of(rows[poses.name], child)
-    log.steps = Samples.of(rows[steps.name]) if steps else log.steps
-    if poses.type in bags.TRANSFORMS:
-        log.samples = _from_tree(log, moving, world.lstrip("/"), body.lstrip("/"))
-    moments = np.array([shot[0] for shot in shots], dtype=np.int64)
+    moments = np.array(times, dtype=np.int64)
     kept, late, again = rising(moments)
-    found.note("images were out of time order and were sorted", (f"{log.file.name}/{row}" for row in late))
-    found.note("images have the time of another (left out)", (f"{log.file.name}/{row}" for row in again))
-    log.message, log.time, log.suffixes = kept, moments[kept], [shots[row][1] for row in kept]
-    return log
+    found.note("images were out of time order and were sorted", (f"{bag.file.name}/{row}" for row in late))
+    found.note("images have the time of another (left out)", (f"{bag.file.name}/{row}" for row in again))
+    samples = Samples.of(rows[poses.name])
+    if poses in trees:
+        where = f"{bag.file}, topic {poses.name}"
+        samples, child = _from_tree(where, tree, moving, world.lstrip("/"), body.lstrip("/")), body
+    return BagLog(
+        file=bag.file,
+        images=images,
+        poses=poses,
+        message=kept,
+        time=moments[kept],
+        suffixes=[suffixes[row] for row in kept],
+        camera=camera,
+        samples=samples,
+        child=child,
+        odometry=steps,
+        steps=Samples.of(rows[steps.name] if steps else []),
+        tree=tree,
+        lens=lens,
+        digest=digest,
+    )
 
 
-def _from_tree(log: BagLog, moving: dict[str, list[Link]], world: str, body: str) -> Samples:
+def _from_tree(where: str, tree: TransformTree, moving: dict[str, list[Row]], world: str, body: str) -> Samples:
     """The poses of `body` in `world`, at the times of the first moving link above the body."""
-    where, name, seen = f"{log.file}, topic {log.poses.name}", body, {body}
-    time: Ints | None = None
-    turn, shift = Rotation.identity(), np.zeros(3)
+    chain, name = list[str](), body
     while name != world:
-        if name in moving:
-            link = _link(moving[name])
-            time = link.track.time if time is None else time[time >= link.track.time[0]]
-            if not len(time):
-                raise BadInputError(f"{where}: {name} moves only before {moving[name][0][1]} is known")
-            turn, shift = (turn, shift) if turn.single else (turn[-len(time) :], shift[-len(time) :])
-            poses, turned = link.at(time)
-            turn, shift, name = turned * turn, turned.apply(shift) + poses.xyz, moving[name][0][1]
-        elif name in log.tree.links:
-            name, translation, quaternion = log.tree.links[name]
-            fixed = Rotation.from_quat(quaternion)
-            turn, shift = fixed * turn, fixed.apply(shift) + translation
-        else:
-            known = ", ".join(sorted({*moving, *log.tree.links})[:20]) or "none"
-            raise BadInputError(f"{where}: the transforms do not lead from {body} to {world}; they have {known}")
-        if name in seen:
+        if name in chain:
             raise BadInputError(f"{where}: the transforms above {body} form a circle at {name}")
-        seen.add(name)
-    if time is None:
+        if name not in tree.links:
+            known = ", ".join(sorted(tree.links)[:20]) or "none"
+            raise BadInputError(f"{where}: the transforms do not lead from {body} to {world}; they have {known}")
+        chain.append(name)
+        name = tree.links[name][0]
+    links = {name: Samples.of(moving[name]).rising() for name in chain if name in moving}
+    if not links:
         raise BadInputError(f"{where}: {body} does not move in {world}")
-    unknown = np.full((len(time), 4), np.nan)
-    return Samples(time, shift, turn.as_quat(), unknown, np.arange(len(time)), body)
+    time = next(iter(links.values())).time
+    time = time[time >= max(link.time[0] for link in links.values())]
+    if not len(time):
+        raise BadInputError(f"{where}: {body} moves only before a link above it is known")
+    pose = Transform(Rotation.identity(), np.zeros(3))
+    for name in chain:
+        step = tree.links[name][1]
+        if name in links:
+            link = links[name]
+            at = Track(link.time, link.xyz, unknown(len(link.time)), Rotation.from_quat(link.turns)).at(time)
+            step = Transform(at.turns, at.xyz)
+        pose = step @ pose
+    values = np.column_stack([pose.shift, pose.turn.as_quat(), np.full((len(time), 4), np.nan)])
+    return Samples(time, values, np.arange(len(time)))
 
 
-def _link(entries: list[Link]) -> PoseTrack:
-    """One moving link over time; entries that are no pose, and repeated times, are skipped."""
-    good = [one for one in entries if np.isfinite(one[2]).all() and abs(np.linalg.norm(one[3]) - 1) < TOLERANCE]
-    good = good or [(entries[0][0], entries[0][1], np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))]
-    time = np.array([one[0] for one in good], dtype=np.int64)
-    rows = rising(time)[0]
-    xyz, quaternions = (np.array([one[part] for one in good])[rows] for part in (2, 3))
-    return PoseTrack(Track(time[rows], xyz, np.full(len(rows), np.nan)), quaternions)
+def _stamp(message: Any) -> int:
+    """The time of a message in ns; 0 if its header has none."""
+    return max(0, int(message.header.stamp.sec) * 10**9 + int(message.header.stamp.nanosec))
 
 
-def _first_odometry(bag: Bag, poses: Topic) -> Topic | None:
-    if poses.type == bags.ODOMETRY:
-        return poses
-    return next((topic for topic in bag.topics.values() if topic.type == bags.ODOMETRY and topic.count), None)
-
-
-def _stamp(message: Any, recorded: int) -> tuple[int, bool]:
-    """The time of a message in ns, and whether its header has one."""
-    stamp = int(message.header.stamp.sec) * 10**9 + int(message.header.stamp.nanosec)
-    return (stamp, True) if stamp > 0 else (recorded, False)
-
-
-def _vectors(shift: Any, turn: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    return (shift.x, shift.y, shift.z), (turn.x, turn.y, turn.z, turn.w)
-
-
-def _row(topic: Topic, message: Any, recorded: int) -> Row:
-    time, _ = _stamp(message, recorded)
-    if topic.type == bags.FIX:
+def _values(message: Any) -> tuple[float, ...]:
+    """Position, quaternion and covariance of a message with a position."""
+    if hasattr(message, "latitude"):
         fixed = message.status.status >= 0  # -1: no fix
         xyz = (message.longitude, message.latitude, message.altitude) if fixed else (np.nan,) * 3
-        return time, xyz, UNKNOWN_TURN, UNKNOWN_COVARIANCE
-    if topic.type.endswith("PointStamped"):
-        return time, (message.point.x, message.point.y, message.point.z), UNKNOWN_TURN, UNKNOWN_COVARIANCE
-    if topic.type.endswith("TransformStamped"):
-        return time, *_vectors(message.transform.translation, message.transform.rotation), UNKNOWN_COVARIANCE
-    pose, covariance = message.pose, UNKNOWN_COVARIANCE
-    if hasattr(pose, "covariance"):
-        values = pose.covariance
-        if np.isfinite(values).all() and values[0] > 0:  # zeros mean unknown
-            covariance = values[0], values[1], values[7], values[35]
-        pose = pose.pose
-    return time, *_vectors(pose.position, pose.orientation), covariance
+        return *xyz, *UNKNOWN, *UNKNOWN
+    if hasattr(message, "point"):
+        return message.point.x, message.point.y, message.point.z, *UNKNOWN, *UNKNOWN
+    covariance: tuple[float, ...] = UNKNOWN
+    if hasattr(message, "transform"):
+        shift, turn = message.transform.translation, message.transform.rotation
+    else:
+        stated = getattr(message.pose, "covariance", None)
+        pose = message.pose if stated is None else message.pose.pose
+        shift, turn = pose.position, pose.orientation
+        if stated is not None and np.isfinite(stated).all() and stated[0] > 0:  # zeros mean unknown
+            covariance = stated[0], stated[1], stated[7], stated[35]
+    return shift.x, shift.y, shift.z, turn.x, turn.y, turn.z, turn.w, *covariance
 
 
 def _lens(bag: Bag, topic: Topic, message: Any) -> Lens | None:
     """The lens in a CameraInfo message (ROS 1 writes K and D, ROS 2 k and d); None if the camera is not calibrated."""
-    matrix = np.array(message.K if hasattr(message, "K") else message.k)
-    bent = np.array(message.D if hasattr(message, "D") else message.d)
+    matrix, bent = (np.array(getattr(message, name, getattr(message, name.lower(), None))) for name in "KD")
     if matrix[0] == 0:
         return None
     center, focal = (float(matrix[2]), float(matrix[5])), (float(matrix[0]), float(matrix[4]))
     model = str(message.distortion_model) or "plumb_bob"
-    model = {"fisheye": "equidistant"}.get(model, model)
-    try:
-        size = int(message.width), int(message.height)
-        return Lens(size, focal, center, model, tuple(float(value) for value in bent))
-    except BadInputError as error:
-        raise BadInputError(f"{bag.file}, topic {topic.name}: {error}; use --no-undistort") from None
-
-
-def odometry_of(steps: Samples) -> RecordedOdometry:
-    """The samples of an odometry topic that are finite, in rising time."""
-    good = np.isfinite(steps.xyz[:, :2]).all(axis=1) & (np.abs(np.linalg.norm(steps.turns, axis=1) - 1) < TOLERANCE)
-    steps = steps[good]
-    steps = steps[rising(steps.time)[0]] if len(steps.time) else steps
-    forward = Rotation.from_quat(steps.turns).apply(AXES["x"]) if len(steps.time) else np.empty((0, 3))
-    yaw = np.arctan2(forward[:, 1], forward[:, 0])
-    return RecordedOdometry(steps.time, np.column_stack([steps.xyz[:, :2], yaw]), steps.covariance)
+    model = "equidistant" if model == "fisheye" else model
+    with naming_lens(f"{bag.file}, topic {topic.name}", "; use --no-undistort"):
+        return Lens((int(message.width), int(message.height)), focal, center, model, tuple(map(float, bent)))

@@ -4,6 +4,7 @@ The types of messages are those of rosbags itself. Definitions inside a bag are 
 definitions into Python code.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mappable import progress
 from mappable.errors import BadInputError, MappableError, install_extra, listed, shown
 
 IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
@@ -47,7 +49,7 @@ class Bag:
         self.file, self._reader, self._is_ros1 = file, reader, is_ros1
         self.topics: dict[str, Topic] = {}
         for name, info in sorted(reader.topics.items()):
-            types = {str(one.msgtype) for one in info.connections}
+            types = {str(connection.msgtype) for connection in info.connections}
             self.topics[name] = Topic(name, types.pop() if len(types) == 1 else "", info.msgcount, (*info.connections,))
 
     def find(self, types: Sequence[str], wanted: str | None, what: str) -> Topic:
@@ -58,29 +60,34 @@ class Bag:
                 found = "no such topic" if topic is None else f"its type is {topic.type or 'mixed'}"
                 raise BadInputError(f"{self.file}: {what} topic {shown(wanted)}: {found}; {self._choices(types)}")
             return topic
-        known = [one for one in self.topics.values() if one.count and one.type in types]
-        known = [one for one in known if one.name.rpartition("/")[2] not in COMMANDS]
-        best = min((types.index(one.type) for one in known), default=0) if what == "pose" else None
-        known = [one for one in known if best is None or one.type == types[best]]
+        known = [topic for topic in self.topics.values() if topic.count and topic.type in types]
+        known = [topic for topic in known if topic.name.rpartition("/")[2] not in COMMANDS]
+        if what == "pose":
+            best = min((types.index(topic.type) for topic in known), default=0)
+            known = [topic for topic in known if topic.type == types[best]]
         if len(known) == 1:
             return known[0]
         if known:
-            names = listed(one.name for one in known)
+            names = listed(topic.name for topic in known)
             raise BadInputError(f"{self.file}: several {what} topics ({names}); choose one with --{what}-topic")
         raise BadInputError(f"{self.file}: no {what} topic; {self._choices(types)}")
 
     def _choices(self, types: Collection[str]) -> str:
-        names = [one.name for one in self.topics.values() if one.type in types]
+        names = [topic.name for topic in self.topics.values() if topic.type in types]
         return f"topics of such types: {listed(names) or 'none'}; --list shows all topics"
 
-    def messages(self, topics: Collection[Topic]) -> Iterator[tuple[str, int, bytes]]:
-        """The topic, the time of recording (ns) and the bytes of each message of some topics."""
+    def messages(self, topics: Collection[Topic]) -> Iterator[tuple[Topic, int, int, bytes]]:
+        """Each message of some topics: topic, number in the topic, time of recording (ns) and bytes."""
         connections = [connection for topic in topics for connection in topic.connections]
+        numbers = dict.fromkeys((topic.name for topic in topics), 0)
         if not connections:
             return
         with _naming(self.file):
-            for connection, time, data in self._reader.messages(connections=connections):
-                yield connection.topic, time, data
+            total = sum(topic.count for topic in topics)
+            messages = self._reader.messages(connections=connections)
+            for connection, time, data in progress.track(messages, f"reading {self.file.name}", total):
+                yield self.topics[connection.topic], numbers[connection.topic], time, data
+                numbers[connection.topic] += 1
 
     def parse(self, topic: Topic, data: bytes, number: int) -> Any:
         """The message with these bytes; `number` is its number in the topic, for errors."""
@@ -97,21 +104,22 @@ class Bag:
 
 def find_bags(root: Path) -> list[Path]:
     """The bags in `root`: the file or ROS 2 folder itself, or all bags in the folder."""
+    if root.is_file() and root.suffix.lower() not in SUFFIXES:
+        raise BadInputError(f"{root}: the suffix is {root.suffix!r}, expected one of: {', '.join(SUFFIXES)}")
     if root.is_file() or (root / "metadata.yaml").is_file():
-        if root.is_file() and root.suffix.lower() not in SUFFIXES:
-            raise BadInputError(f"{root}: the suffix is {root.suffix!r}, expected one of: {', '.join(SUFFIXES)}")
         return [root]
-    entries = sorted(entry for entry in root.iterdir() if not entry.name.startswith("."))
-    bags = [entry for entry in entries if (entry / "metadata.yaml").is_file()]
-    bags += [entry for entry in entries if entry.suffix.lower() in SUFFIXES and entry.is_file()]
-    if not bags:
+    entries = (entry for entry in sorted(root.iterdir()) if not entry.name.startswith("."))
+    found = [
+        entry
+        for entry in entries
+        if (entry / "metadata.yaml").is_file() or (entry.suffix.lower() in SUFFIXES and entry.is_file())
+    ]
+    if not found:
         raise BadInputError(f"{root}: no bag found; expected .bag, .mcap or .db3 files, or folders with metadata.yaml")
-    bags.sort(key=lambda bag: bag.name)
-    names = [bag.stem for bag in bags]
-    for bag in bags:
-        if names.count(bag.stem) > 1:
-            raise BadInputError(f"{root}: two bags have the name {bag.stem}; rename one of them")
-    return bags
+    repeated = [name for name, count in Counter(bag.stem for bag in found).items() if count > 1]
+    if repeated:
+        raise BadInputError(f"{root}: two bags have the name {repeated[0]}; rename one of them")
+    return found
 
 
 @contextmanager

@@ -4,24 +4,24 @@ https://colmap.github.io/format.html has the formats.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from mappable.arrays import MAX_COORDINATE, Floats
-from mappable.errors import BadInputError, MappableError, install_extra, shown
-from mappable.files import reading
+from mappable.errors import BadInputError, MappableError, install_extra
 from mappable.places.lenses import Lens
 from mappable.readers.isolated import run
 from mappable.readers.models import CameraModel
+from mappable.readers.toolkit import columns, naming_lens, unit_quaternions
+from mappable.tables import Table, read_words
 
-MOST_POINTS = 1_000_000  # points that are read of a model
+HEAD = 1000  # characters at the start of images.txt that may state the number of images
+MOST_POINTS = 1_000_000  # lines that are read of the points of a model
 # The camera models that have a lens model: number of parameters, and the lens model. Parameters begin with f cx cy
 # (SIMPLE_… and RADIAL…) or with fx fy cx cy. Coefficients follow, in our order.
 LENS_MODELS: dict[str, tuple[int, str]] = {
@@ -37,8 +37,10 @@ LENS_MODELS: dict[str, tuple[int, str]] = {
     "SIMPLE_FISHEYE": (3, "equidistant"),
     "FISHEYE": (4, "equidistant"),
 }
-STATED = re.compile(r"# Number of images: (\d{1,9})\b", re.ASCII)  # COLMAP writes it into images.txt
-TOLERANCE = 1e-3  # largest difference between the length of a quaternion and 1
+QUATERNION, SHIFT, POINT = ("qx", "qy", "qz", "qw"), ("tx", "ty", "tz"), ("x", "y", "z")
+IMAGES = ("image", "qw", "qx", "qy", "qz", *SHIFT, "camera", "name")  # the second line of an image lists its features
+CAMERAS = ("camera", "model", "width", "height", "parameters")
+POINTS = ("point", *POINT, "rest")
 BINARY = """
 import json, os, sys, tempfile, pycolmap
 pycolmap.logging.minloglevel = pycolmap.logging.Level.FATAL
@@ -50,17 +52,17 @@ with tempfile.TemporaryDirectory() as folder:  # pycolmap needs a file of points
             os.path.exists(path) and os.remove(path)
             os.symlink(os.path.abspath(os.path.join(sys.argv[1], name)), path)
     model = pycolmap.Reconstruction(folder)
-images = []
-for image in model.images.values():
+def texts(rows):
+    return [list(map(str, column)) for column in zip(*rows)]
+images, cameras = [], []
+for number, image in model.images.items():
     pose = image.cam_from_world() if callable(image.cam_from_world) else image.cam_from_world
     x, y, z, w = pose.rotation.quat
-    images.append([image.name, str(image.camera_id), [w, x, y, z, *pose.translation]])
-cameras = {
-    str(number): [camera.model.name, [camera.width, camera.height, *camera.params]]
-    for number, camera in model.cameras.items()
-}
-points = [point.xyz.tolist() for _, point in zip(range(int(sys.argv[2])), model.points3D.values())]
-json.dump([images, cameras, points], sys.stdout)
+    images.append([number, w, x, y, z, *pose.translation, image.camera_id, image.name])
+for number, camera in model.cameras.items():
+    cameras.append([number, camera.model.name, camera.width, camera.height, " ".join(map(str, camera.params))])
+points = [[number, *point.xyz, ""] for _, (number, point) in zip(range(int(sys.argv[2])), model.points3D.items())]
+json.dump([texts(images), texts(cameras), texts(points)], sys.stdout)
 """
 
 
@@ -74,47 +76,72 @@ class Model:
     points: Floats
 
 
-def model_file(folder: Path, name: str) -> Path | None:
-    """A file of a model; binary first, as COLMAP itself chooses."""
-    return next((file for end in ("bin", "txt") if (file := folder / f"{name}.{end}").is_file()), None)
+def has_model(folder: Path) -> bool:
+    return (folder / "images.bin").is_file() or (folder / "images.txt").is_file()
 
 
 def read_model(folder: Path) -> Model:
-    """The model in `folder`: images, and cameras and points if there are some."""
-    file = model_file(folder, "images")
-    if file is None:
+    """The model in `folder`: images, and cameras and points if there are some. Binary first, as COLMAP chooses."""
+    if not has_model(folder):
         raise BadInputError(f"{folder}: no images.bin or images.txt")
-    if file.suffix == ".bin":
-        images, kinds, points = _binary(folder)
-        places = [f"{file}, image {number} ({shown(image[0])})" for number, image in enumerate(images)]
-    else:
-        cameras, cloud_file = folder / "cameras.txt", folder / "points3D.txt"
-        images, places = _text_images(file)
-        kinds = dict(_text_cameras(cameras)) if cameras.is_file() else {}
-        points = list(_text_points(cloud_file)) if cloud_file.is_file() else []
-    if not images:
-        raise BadInputError(f"{file}: the model has no images")
-    poses = np.array([pose for _, _, pose in images], dtype=np.float64)
-    wrong = np.array(~(np.abs(poses) <= MAX_COORDINATE).all(axis=1))
-    wrong |= ~(np.abs(np.linalg.norm(np.where(wrong[:, None], 0, poses)[:, :4], axis=1) - 1) <= TOLERANCE)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        values = " ".join(f"{value:g}" for value in poses[row])
-        raise BadInputError(f"{places[row]}: {values} is not a unit quaternion and a translation")
-    names = [name for name, _, _ in images]
-    turns = Rotation.from_quat(poses[:, [1, 2, 3, 0]]).as_matrix()
-    where = f"{folder}/cameras{file.suffix}"
-    known = {
-        key: lens_of(f"{where}, camera {key}", kind, numbers[:2], numbers[2:]) for key, (kind, numbers) in kinds.items()
-    }
-    lens = {name: known.get(camera) for name, camera, _ in images}
-    cloud = np.array(points, dtype=np.float64).reshape(-1, 3)
+    images, cameras, points = _binary(folder) if (folder / "images.bin").is_file() else _text(folder)
+    if not len(images):
+        raise BadInputError(f"{images.file}: the model has no images")
+    images = images.at(sorted(range(len(images)), key=images.columns["name"].__getitem__))
+    turns = Rotation.from_quat(unit_quaternions(images, QUATERNION)).as_matrix()
+    shifts, names = columns(images, SHIFT, -MAX_COORDINATE, MAX_COORDINATE), images.columns["name"]
+    kinds = cameras.columns["model"]
+    lens = dict(zip(cameras.columns["camera"], _lenses(cameras), strict=True))
+    lens_of_image = {name: lens.get(camera) for name, camera in zip(names, images.columns["camera"], strict=True)}
+    cloud = columns(points, POINT)
     return Model(
-        CameraModel.from_world(names, turns, poses[:, 4:]),
-        {name: one for name, one in lens.items() if one is not None and one.distorts},
-        sorted({kind for key, (kind, _) in kinds.items() if known[key] is None}),
+        CameraModel.from_world(names, turns, shifts),
+        {name: one for name, one in lens_of_image.items() if one is not None and one.distorts},
+        sorted({kind for kind in kinds if kind not in LENS_MODELS}),
         cloud[(np.abs(cloud) <= MAX_COORDINATE).all(axis=1)],
     )
+
+
+def _text(folder: Path) -> tuple[Table, Table, Table]:
+    """The tables of images, cameras and points; the last two are empty if their files are missing."""
+    file = folder / "images.txt"
+    images = read_words(file, IMAGES, rest=True, every=2)
+    with file.open(encoding="utf-8") as stream:
+        stated = re.search(r"^# Number of images: (\d{1,9})\b", stream.read(HEAD), re.ASCII | re.MULTILINE)
+    if stated and len(images) < int(stated[1]):
+        raise BadInputError(f"{file}: states {stated[1]} images, but has {len(images):,}; it may be half-copied")
+    cameras, points = folder / "cameras.txt", folder / "points3D.txt"
+    return (
+        images,
+        read_words(cameras, CAMERAS, rest=True) if cameras.is_file() else _table(cameras, CAMERAS, []),
+        read_words(points, POINTS, rest=True, most=MOST_POINTS) if points.is_file() else _table(points, POINTS, []),
+    )
+
+
+def _binary(folder: Path) -> tuple[Table, Table, Table]:
+    if find_spec("pycolmap") is None:
+        convert = "write it as text: colmap model_converter --output_type TXT"
+        raise MappableError(f"{folder}: binary models need pycolmap; {install_extra('colmap')}; or {convert}")
+    images, cameras, points = run(BINARY, folder, str(MOST_POINTS))
+    return (
+        _table(folder / "images.bin", IMAGES, images),
+        _table(folder / "cameras.bin", CAMERAS, cameras),
+        _table(folder / "points3D.bin", POINTS, points),
+    )
+
+
+def _table(file: Path, names: Sequence[str], values: list[list[str]]) -> Table:
+    texts = dict(zip(names, values or [[] for _ in names], strict=True))
+    return Table(file, texts, list(range(1, len(texts[names[0]]) + 1)), names[0])
+
+
+def _lenses(cameras: Table) -> list[Lens | None]:
+    """The lens of each camera; None for a model without one."""
+    numbers = cameras.parse("parameters", lambda text: [float(word) for word in text.split()], "expected numbers")
+    sizes = columns(cameras, ("width", "height")).tolist()
+    where = [f"{cameras.file}, {cameras.row_name} {number}" for number in cameras.row_numbers]
+    rows = zip(where, cameras.columns["model"], sizes, numbers, strict=True)
+    return [lens_of(*row) for row in rows]
 
 
 def lens_of(where: str, model: str, size: Sequence[float], parameters: Sequence[float]) -> Lens | None:
@@ -126,75 +153,7 @@ def lens_of(where: str, model: str, size: Sequence[float], parameters: Sequence[
         raise BadInputError(f"{where}: {len(parameters)} parameters of {model}, expected {count}")
     if model.startswith(("SIMPLE", "RADIAL")):
         parameters = [parameters[0], *parameters]
-    *focal, x, y = parameters[:4]
-    try:
-        # COLMAP's first pixel covers 0 to 1; ours has its center at 0.
+    with naming_lens(where):  # COLMAP's first pixel covers 0 to 1; ours has its center at 0
+        width, height, focal_x, focal_y, x, y = *size, *parameters[:4]
         bent = tuple(parameters[4:])
-        return Lens((int(size[0]), int(size[1])), (focal[0], focal[1]), (x - 0.5, y - 0.5), kind, bent)
-    except (BadInputError, ValueError, OverflowError) as error:
-        raise BadInputError(f"{where}: {error}") from None
-
-
-Images = list[tuple[str, str, list[float]]]  # name, camera, quaternion w x y z and translation
-
-
-def _binary(folder: Path) -> tuple[Images, dict[str, tuple[str, list[float]]], list[Any]]:
-    if find_spec("pycolmap") is None:
-        convert = "write it as text: colmap model_converter --output_type TXT"
-        raise MappableError(f"{folder}: binary models need pycolmap; {install_extra('colmap')}; or {convert}")
-    return tuple(run(BINARY, folder, str(MOST_POINTS)))
-
-
-def _rows(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text file that are no comments, with their numbers."""
-    with reading(file), file.open(encoding="utf-8") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.startswith("#"):
-                yield number, line
-
-
-def _refused(file: Path, number: int, line: str, expected: str) -> BadInputError:
-    return BadInputError(f"{file}, row {number}: {shown(line.strip())}, expected {expected}")
-
-
-def _text_images(file: Path) -> tuple[Images, list[str]]:
-    """Images, and where each is written: two lines per image; the second one lists features, and may be empty."""
-    with reading(file):
-        stated = int(match[1]) if (match := STATED.search(file.read_text(encoding="utf-8"))) else 0
-    images: Images = []
-    places, rows = list[str](), _rows(file)
-    for number, line in rows:
-        words = line.split(maxsplit=9)
-        if not words:
-            continue
-        try:
-            if len(words) != 10:
-                raise ValueError
-            images.append((words[9].strip(), words[8], [float(word) for word in words[1:8]]))
-        except ValueError:
-            raise _refused(file, number, line, "IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME") from None
-        places.append(f"{file}, row {number} ({shown(words[9].strip())})")
-        next(rows, None)
-    if len(images) < stated:
-        raise BadInputError(f"{file}: states {stated:,} images, but has {len(images):,}; it may be half-copied")
-    return images, places
-
-
-def _text_cameras(file: Path) -> Iterator[tuple[str, tuple[str, list[float]]]]:
-    for number, line in _rows(file):
-        words = line.split()
-        if words:
-            try:
-                yield words[0], (words[1], [float(word) for word in words[2:]])
-            except (ValueError, IndexError):
-                raise _refused(file, number, line, "CAMERA_ID MODEL WIDTH HEIGHT PARAMS") from None
-
-
-def _text_points(file: Path) -> Iterator[list[float]]:
-    for number, line in islice(_rows(file), MOST_POINTS):
-        if line.strip():
-            try:
-                x, y, z = (float(word) for word in line.split(maxsplit=4)[1:4])
-            except ValueError:
-                raise _refused(file, number, line, "POINT3D_ID X Y Z …") from None
-            yield [x, y, z]
+        return Lens((int(width), int(height)), (focal_x, focal_y), (x - 0.5, y - 0.5), kind, bent)

@@ -12,6 +12,7 @@ from mappable.errors import BadInputError, listed, shown
 from mappable.places.angles import yaw_from_compass
 from mappable.places.notes import Findings
 from mappable.places.table import NO_TIME
+from mappable.readers.toolkit import unknown
 from mappable.tables import Table
 from mappable.times import NUMBER, TimeUnit, guess_unit, nanoseconds
 
@@ -28,13 +29,7 @@ NAMES = {  # other names of a column, the likeliest first; in any case, and with
     "x": ("pos_x", "easting"),
     "y": ("pos_y", "northing"),
     "z": ("pos_z",),
-    "yaw": (),
-    "place_id": (),
-    "frame": (),
-    "sequence": (),
-    "condition": (),
-    "split": (),
-    "role": (),
+    **dict.fromkeys(("yaw", "place_id", "frame", "sequence", "condition", "split", "role"), ()),
 }
 PLAIN = ("lat", "lon", "ele", "timestamp")  # names that need no note
 
@@ -50,15 +45,13 @@ def with_usual_names(table: Table, found: Findings, given: Sequence[str] = ()) -
         ours, equals, theirs = entry.partition("=")
         if not equals or ours not in NAMES:
             raise BadInputError(f"column is {shown(entry)}, expected NAME=COLUMN; names: {', '.join(NAMES)}")
-        if theirs not in table.columns:
-            raise BadInputError(f"{table.file}: no column {shown(theirs)}; it has {listed(table.columns)}")
+        table.require(theirs)
         chosen[ours] = theirs
     plain = {re.sub(r"[ -]", "_", name.lower()): name for name in reversed(table.columns)}
     for ours, others in NAMES.items():
-        if ours not in chosen and ours not in table.columns:
-            theirs = next((plain[name] for name in (ours, *others) if name in plain), "")
-            if theirs and theirs not in chosen.values():
-                chosen[ours] = theirs
+        theirs = next((plain[name] for name in (ours, *others) if name in plain), "")
+        if theirs and ours not in chosen and ours not in table.columns and theirs not in chosen.values():
+            chosen[ours] = theirs
     renamed = {theirs: ours for ours, theirs in chosen.items()}
     columns = {renamed.get(name, name): values for name, values in table.columns.items() if name not in chosen}
     taken = (f"{ours} from {theirs}" for ours, theirs in chosen.items() if theirs not in (ours, *PLAIN))
@@ -66,35 +59,36 @@ def with_usual_names(table: Table, found: Findings, given: Sequence[str] = ()) -
     return replace(table, columns=columns, names_in_file={**table.names_in_file, **chosen})
 
 
+def optional(table: Table, name: str) -> Floats:
+    """A column of numbers; NaN if a value, or the column, is missing."""
+    return table.numbers(name, missing_allowed=True) if name in table.columns else unknown(len(table))
+
+
 def in_degrees(table: Table) -> bool:
     """True if positions are latitude and longitude, not x and y."""
     return "x" not in table.columns and "y" not in table.columns
 
 
-def optional(table: Table, name: str) -> Floats:
-    """A column of numbers; NaN if a value, or the column, is missing."""
-    return table.numbers(name, missing_allowed=True) if name in table.columns else np.full(len(table), np.nan)
+def positions(table: Table, angles: Angles = "degrees") -> tuple[bool, Floats, Floats, Floats]:
+    """Whether positions are in degrees; then x, y, z, or longitude, latitude, altitude.
 
-
-def latitude_and_longitude(table: Table, angles: Angles = "degrees") -> tuple[Floats, Floats]:
-    """The columns `latitude` and `longitude` in degrees. With `auto`, positions that look like radians are refused."""
+    With `auto`, positions that look like radians are refused.
+    """
+    if not in_degrees(table):
+        return False, table.numbers("x"), table.numbers("y"), optional(table, "z")
     if "latitude" not in table.columns or "longitude" not in table.columns:
         columns = listed(table.names_in_file.get(name, name) for name in table.columns)
         raise BadInputError(f"{table.file}: expected columns x and y, or latitude and longitude; found: {columns}")
+    turn = np.pi if angles == "radians" else 180
+    latitude, longitude = table.numbers("latitude", -turn / 2, turn / 2), table.numbers("longitude", -turn, turn)
     if angles == "radians":
-        latitude = np.rad2deg(table.numbers("latitude", -np.pi / 2, np.pi / 2))
-        return latitude, np.rad2deg(table.numbers("longitude", -np.pi, np.pi))
-    latitude, longitude = table.numbers("latitude", -90, 90), table.numbers("longitude", -180, 180)
-    fixed = (latitude != 0) | (longitude != 0)
-    small = (np.abs(latitude) <= np.pi / 2) & (np.abs(longitude) <= np.pi)
-    if angles == "auto" and len(table) > 1 and small.all() and fixed.any():
+        latitude, longitude = np.rad2deg(latitude), np.rad2deg(longitude)
+    elif angles == "auto" and len(table) > 1 and (latitude.any() or longitude.any()):
         # In degrees, this is a part of the Gulf of Guinea without land.
-        row = int(np.flatnonzero(fixed)[0])
-        where = f"{table.file}, {table.row_name} {table.row_numbers[row]}"
-        what = f"latitude {latitude[row]:g}, longitude {longitude[row]:g} and all others look like radians"
-        remedy = "set the option angles to radians, or to degrees for the sea south of Ghana"
-        raise BadInputError(f"{where}: {what}; {remedy}")
-    return latitude, longitude
+        likely = (np.abs(latitude) <= np.pi / 2) & (np.abs(longitude) <= np.pi)
+        remedy = "looks like radians, as all others do; set the option angles to radians, or to degrees"
+        table.refuse(likely & likely.all() & (latitude != 0), "latitude", remedy)
+    return True, longitude, latitude, optional(table, "altitude")
 
 
 def yaw(table: Table) -> Floats:

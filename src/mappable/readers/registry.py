@@ -9,6 +9,7 @@ A module may also have:
 - `LAYOUT`: patterns of files below ROOT that show the format; `SCORE` says how specific they are (default: 1)
 - `fits(root)` instead: the evidence for the format, or ""
 - `TRIAL = False` if `fits` itself finds out whether the reader would refuse the folder, because reading takes long
+- `ONE_FILE = True` if ROOT may be a file
 - `REMARK`: what to check before a conversion
 - `SIZE`: default size of packed images
 - `lenses(root, **options)`: the lenses of distorted images by path
@@ -126,6 +127,8 @@ class Reader:
         values = self.values(options)
         if not root.exists():
             raise BadInputError(f"{root}: no such file or folder")
+        if root.is_file() and not getattr(self.module, "ONE_FILE", False):
+            raise BadInputError(f"{root}: a file, expected the folder of the collection")
         found = Findings()
         places: Places = self.module.read(root, found, **values)
         if len(places) == 0:

@@ -1,7 +1,8 @@
 """Image messages of ROS to pixels: raw in many encodings, Bayer mosaics, and compressed files."""
 
 import io
-from typing import Any, cast
+import re
+from typing import Any, cast, get_args
 
 import numpy as np
 from PIL import Image
@@ -11,19 +12,8 @@ from mappable.errors import BadInputError, shown
 from mappable.places.decoding import Bayer, demosaic
 from mappable.places.images import MAX_PIXELS_AT_FULL_SIZE
 
-CHANNELS = {  # encoding: channels in the message, and their order as red, green, blue
-    "rgb8": (3, (0, 1, 2)),
-    "bgr8": (3, (2, 1, 0)),
-    "8UC3": (3, (2, 1, 0)),
-    "rgba8": (4, (0, 1, 2)),
-    "bgra8": (4, (2, 1, 0)),
-    "8UC4": (4, (2, 1, 0)),
-    "mono8": (1, (0, 0, 0)),
-    "8UC1": (1, (0, 0, 0)),
-    "rgb16": (3, (0, 1, 2)),
-    "bgr16": (3, (2, 1, 0)),
-    "mono16": (1, (0, 0, 0)),
-}
+PLAIN = re.compile(r"(rgba?|bgra?|mono|bayer_....)(8|16)")
+ALIASES = {"8UC1": "mono8", "8UC3": "bgr8", "8UC4": "bgra8"}
 YUV = {"yuv422": (1, 0, 2), "uyvy": (1, 0, 2), "yuv422_yuy2": (0, 1, 3), "yuyv": (0, 1, 3)}  # where Y, U and V begin
 MAGIC = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
 
@@ -32,36 +22,35 @@ def raw_pixels(message: Any) -> Pixels:
     """The color image (height, width, 3) of a sensor_msgs/Image; errors name the field."""
     width, height, step = int(message.width), int(message.height), int(message.step)
     encoding = str(message.encoding)
-    bayer = encoding.removeprefix("bayer_")[:4].upper() if encoding.startswith("bayer_") else None
-    if bayer is None and encoding not in CHANNELS and encoding not in YUV:
+    plain = PLAIN.fullmatch(ALIASES.get(encoding, encoding))
+    if plain is None and encoding not in YUV:
         known = "rgb8, bgr8, rgba8, bgra8, mono8, mono16, bayer_*, yuv422"
         raise BadInputError(f"encoding is {shown(encoding)}, expected one of: {known}")
-    if not 0 < width * height <= MAX_PIXELS_AT_FULL_SIZE:
-        raise BadInputError(f"the image has {width}x{height} pixels, expected 1 to {MAX_PIXELS_AT_FULL_SIZE:,}")
-    depth = 2 if encoding.endswith("16") else 1
-    channels = 2 if encoding in YUV else 1 if bayer else CHANNELS[encoding][0]
+    _check_size(width, height)
+    colors, depth = (plain[1], int(plain[2]) // 8) if plain else ("uy", 1)
+    gray = colors.startswith(("mono", "bayer"))
+    channels = 1 if gray else len(colors)
     row = width * channels * depth
     if step < row or len(message.data) < step * (height - 1) + row:
-        raise BadInputError(
-            f"step is {step} and data has {len(message.data):,} bytes, expected at least {row} and {row * height:,} "
-            f"for {width}x{height} pixels of {encoding}"
-        )
+        expected = f"at least {row} and {row * height:,} for {width}x{height} pixels of {encoding}"
+        raise BadInputError(f"step is {step} and data has {len(message.data):,} bytes, expected {expected}")
     data = np.frombuffer(message.data, dtype=np.uint8)
     lines = np.lib.stride_tricks.as_strided(data, (height, row), (step, 1), writeable=False)
     if depth == 2:  # the high byte of each number
         lines = lines[:, 0 if message.is_bigendian else 1 :: 2]
-    if bayer:
-        return _demosaic(lines, bayer)
-    if encoding in YUV:
+    if plain is None:
         return _from_yuv(lines, encoding)
-    order = CHANNELS[encoding][1]
-    return np.ascontiguousarray(lines.reshape(height, width, channels)[:, :, list(order)])
+    if colors.startswith("bayer_"):
+        return _demosaic(lines, colors)
+    order = [0, 0, 0] if gray else [colors.index(color) for color in "rgb"]
+    return np.ascontiguousarray(lines.reshape(height, width, channels)[:, :, order])
 
 
 def compressed_suffix(message: Any) -> str | None:
     """The suffix of a file with the bytes of a sensor_msgs/CompressedImage; None if they must be decoded first."""
     data = bytes(message.data[:4])
-    return None if _bayer_of(message) else next((MAGIC[key] for key in MAGIC if data.startswith(key)), None)
+    is_mosaic = str(message.format).startswith("bayer_")
+    return None if is_mosaic else next((MAGIC[key] for key in MAGIC if data.startswith(key)), None)
 
 
 def compressed_pixels(message: Any) -> Pixels:
@@ -71,10 +60,9 @@ def compressed_pixels(message: Any) -> Pixels:
         raise BadInputError(f"format is {shown(name)}, which is a depth image; choose a topic with color images")
     try:
         with Image.open(io.BytesIO(bytes(message.data))) as image:
-            if image.width * image.height > MAX_PIXELS_AT_FULL_SIZE:
-                raise BadInputError(f"the image has {image.width}x{image.height} pixels, too many")
-            if (bayer := _bayer_of(message)) and image.mode == "L":
-                return _demosaic(np.asarray(image), bayer)
+            _check_size(*image.size)
+            if name.startswith("bayer_") and image.mode == "L":
+                return _demosaic(np.asarray(image), name)
             return np.asarray(image.convert("RGB"))
     except BadInputError:
         raise
@@ -82,17 +70,19 @@ def compressed_pixels(message: Any) -> Pixels:
         raise BadInputError(f"the compressed image is damaged ({' '.join(str(error).split())[:80]})") from None
 
 
-def _bayer_of(message: Any) -> str | None:
-    name = str(message.format)
-    return name.removeprefix("bayer_")[:4].upper() if name.startswith("bayer_") else None
+def _check_size(width: int, height: int) -> None:
+    if not 0 < width * height <= MAX_PIXELS_AT_FULL_SIZE:
+        raise BadInputError(f"the image has {width}x{height} pixels, expected 1 to {MAX_PIXELS_AT_FULL_SIZE:,}")
 
 
-def _demosaic(mosaic: Pixels, bayer: str) -> Pixels:
-    if bayer not in ("GBRG", "RGGB", "BGGR", "GRBG"):
-        raise BadInputError(f"encoding is bayer_{shown(bayer.lower())}, expected a pattern of r, g and b")
+def _demosaic(mosaic: Pixels, encoding: str) -> Pixels:
+    """The color image of a mosaic such as bayer_rggb8."""
+    pattern = encoding.removeprefix("bayer_")[:4].upper()
+    if pattern not in get_args(Bayer):
+        raise BadInputError(f"encoding is {shown(encoding)}, expected a pattern of r, g and b")
     if min(mosaic.shape) < 2:
         raise BadInputError(f"a Bayer mosaic of {mosaic.shape[1]}x{mosaic.shape[0]} pixels has not all colors")
-    return demosaic(np.ascontiguousarray(mosaic), cast(Bayer, bayer))
+    return demosaic(np.ascontiguousarray(mosaic), cast(Bayer, pattern))
 
 
 def _from_yuv(lines: Pixels, encoding: str) -> Pixels:

@@ -7,24 +7,27 @@ images come from `mappable.readers.tracks`.
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import MAX_COORDINATE, Floats, Ints
 from mappable.errors import BadInputError, BadRowError
-from mappable.places.frames import Frame
+from mappable.places.frames import MAX_RADIUS, Frame, frame_from_latlon
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
 from mappable.places.rotations import are_rotations
 from mappable.places.table import NO_TIME, Places
 from mappable.tables import Table, read_words
+from mappable.times import TimeUnit, nanoseconds
 
 CONVERTED = "convert.json"  # this file marks the folder of a converted collection
 TOLERANCE = 0.05  # largest difference between the length of a quaternion and 1
+ROUNDING = 1e-6  # in the last row of a pose
 
 # Files and folders
 
@@ -91,6 +94,13 @@ def homes(root: Path, marker: str, missing: str, *, levels: int = 2) -> dict[str
     raise BadInputError(f"{root}: {missing}")
 
 
+def having(homes: Mapping[str, Path], inside: str, found: Findings, text: str) -> dict[str, Path]:
+    """The folders that contain `inside`, by name; the others are noted."""
+    kept = {name: home for name, home in homes.items() if (home / inside).exists()}
+    found.note(text, (name for name in homes if name not in kept))
+    return kept
+
+
 def chosen(root: Path, wanted: str | None, known: Collection[str], what: str) -> list[str]:
     """The names in a list such as "00,05"; without a list, all known names. An unknown name raises an error."""
     names = list(dict.fromkeys(name.strip() for name in wanted.split(","))) if wanted else list(known)
@@ -100,19 +110,22 @@ def chosen(root: Path, wanted: str | None, known: Collection[str], what: str) ->
     return names
 
 
-def numbered_images(root: Path, folder: Path, found: Findings, digits: str, named: str) -> dict[int, str]:
+def numbered_images(
+    root: Path, folder: Path, found: Findings, pattern: str, named: str, unit: TimeUnit = "ns"
+) -> dict[int, str]:
     """The images of a folder by the number in their names, rising; each is a path below `root`.
 
-    `digits` is a pattern for the number. Images that are not `named` so, and repeated numbers, are noted.
+    `pattern` is that of the number: a count, or a time in `unit`, which becomes nanoseconds. Images that are not
+    `named` so, and repeated numbers, are noted.
     """
-    pattern, inside = re.compile(digits, re.ASCII), below(root, folder)
+    number, inside = re.compile(pattern, re.ASCII), below(root, folder)
     images: dict[int, str] = {}
     others, again = [], []
     for name in filter(is_image, list_folder(folder)):
         stem, path = name.rpartition(".")[0], join(inside, name)
-        if not pattern.fullmatch(stem):
+        if not number.fullmatch(stem):
             others.append(path)
-        elif images.setdefault(int(stem), path) is not path:
+        elif images.setdefault(nanoseconds(stem, unit), path) is not path:
             again.append(path)
     found.note(f"images are not named {named}", others)
     found.note("images have the same number as another image (left out)", again)
@@ -140,6 +153,11 @@ def paired(
 # Rows of files
 
 
+def unknown(count: int) -> Floats:
+    """An array of unknown values."""
+    return np.full(count, np.nan)
+
+
 def columns(table: Table, names: Sequence[str], low: float = -np.inf, high: float = np.inf) -> Floats:
     """Columns of numbers (n, columns) from `low` to `high`."""
     return np.column_stack([table.numbers(name, low, high) for name in names])
@@ -154,25 +172,36 @@ def unit_quaternions(table: Table, names: Sequence[str]) -> Floats:
     if len(wrong):
         row = int(wrong[0])
         values = " ".join(table.columns[name][row] for name in names)
-        where = f"{table.file}, row {table.row_numbers[row]}"
-        raise BadInputError(f"{where}: the quaternion {values} has length {lengths[row, 0]:g}, not 1")
+        raise BadInputError(f"{table.where(row)}: the quaternion {values} has length {lengths[row, 0]:g}, not 1")
     unit: Floats = quaternions / lengths
     return unit
 
 
 def check_poses(matrices: Floats, where: Callable[[int], str]) -> None:
-    """Raise if the rotation of a pose (n, 3, 4) is none; `where` names a row in the error."""
-    wrong = np.flatnonzero(~are_rotations(matrices[:, :3, :3]))
-    if len(wrong):
-        rows = "; ".join(" ".join(f"{value:g}" for value in row) for row in matrices[wrong[0], :3, :3])
-        raise BadInputError(f"{where(int(wrong[0]))}: [{rows}] is not a rotation matrix")
+    """Raise if a matrix (n, 3 or 4, 4) is no pose: a rotation, a translation and, in the last row, 0 0 0 1."""
+    near = np.array((np.abs(matrices) <= MAX_COORDINATE).all(axis=(1, 2)))
+    good = near & are_rotations(np.where(near[:, None, None], matrices, 0)[:, :3, :3])
+    good &= (np.abs(matrices[:, 3:] - (0, 0, 0, 1)) <= ROUNDING).all(axis=(1, 2))
+    if not good.all():
+        row = int(np.flatnonzero(~good)[0])
+        text = "; ".join(" ".join(f"{value:g}" for value in line) for line in matrices[row])
+        raise BadInputError(f"{where(row)}: [{text}] is not a pose of a rotation matrix and a translation")
+
+
+@contextmanager
+def naming_lens(where: str, remedy: str = "") -> Iterator[None]:
+    """Context in which the error for a lens that cannot be names the camera."""
+    try:
+        yield
+    except (BadInputError, TypeError, ValueError, OverflowError) as error:
+        raise BadInputError(f"{where}: {error}{remedy}") from None
 
 
 def read_poses(file: Path, names: Sequence[str], rows: int = 3) -> tuple[Table, Floats]:
     """A text file of poses: its table, and the matrices (n, `rows`, 4) of its last columns, row by row."""
     table = read_words(file, names)
     matrices = columns(table, names[-4 * rows :]).reshape(-1, rows, 4)
-    check_poses(matrices, lambda row: f"{file}, row {table.row_numbers[row]}")
+    check_poses(matrices, table.where)
     return table, matrices
 
 
@@ -189,6 +218,24 @@ def image_times(file: Path, rows: Sequence[int] | Ints) -> Ints:
 
 
 # Tables of places
+
+
+def in_one_plane(
+    latitude: Floats, longitude: Floats, where: Callable[[int], str], name: str | None = None
+) -> tuple[Frame, Floats, Floats]:
+    """The frame of points in degrees, and their x and y. A point too far from the others raises, named by `where`."""
+    frame, x, y = frame_from_latlon(latitude, longitude, name)
+    far = np.flatnonzero(~(np.hypot(x, y) < MAX_RADIUS))  # also if the projection fails
+    if len(far):
+        at = f"{latitude[far[0]]:g}, {longitude[far[0]]:g}"
+        problem = f"is more than {MAX_RADIUS / 1000:,.0f} km from the median, too far for one flat frame"
+        raise BadInputError(f"{where(int(far[0]))}: {at} {problem}; convert the parts separately")
+    return frame, x, y
+
+
+def short_path(file: Path) -> str:
+    """The file and the two folders that it is in."""
+    return "/".join(file.parts[-3:])
 
 
 def drive_table(
@@ -212,6 +259,17 @@ def no_places(root: Path) -> Places:
     return Places(path=[], x=[], y=[], frames=(), root=root)
 
 
-def at_row(error: BadRowError, where: str) -> BadInputError:
-    """The error of a bad place with its row in a file instead of its row in the table."""
-    return BadInputError(f"{where}: {error.problem}")
+@contextmanager
+def naming(where: Callable[[int], str] | str) -> Iterator[None]:
+    """Context in which the error for a bad place names its row in a file instead of its row in the table."""
+    try:
+        yield
+    except BadRowError as error:
+        place = where if isinstance(where, str) else where(error.row)
+        raise BadInputError(f"{place}: {error.problem}") from None
+
+
+def compare_with_paper(places: Places, counts: Mapping[str, int], found: Findings) -> None:
+    """Note the number of images of each split, next to that of the paper."""
+    parts = (f"{split} {len(places.where(split=split)):,} images (paper: {paper:,})" for split, paper in counts.items())
+    found.say("; ".join(parts), warning=False)

@@ -1,30 +1,36 @@
 """Tracks: positions over time, and the poses of images at their times."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from mappable.arrays import Bools, Floats, Ints
-from mappable.errors import BadInputError, BadRowError
+from mappable.errors import BadInputError
 from mappable.places.angles import interpolate_yaw
 from mappable.places.frames import Frame, Vector
 from mappable.places.notes import Findings
 from mappable.places.rotations import viewing_yaw
 from mappable.places.table import Places
-from mappable.readers.toolkit import drive_table
+from mappable.readers.toolkit import drive_table, naming, short_path, unknown
 from mappable.tables import Table
 
 
 @dataclass(frozen=True)
 class Track:
-    """Samples in strictly increasing time (ns): positions (n, 3) and yaw in radians; z and yaw are NaN if unknown."""
+    """Samples in strictly increasing time (ns): positions (n, 3) and yaw in radians; z and yaw are NaN if unknown.
+
+    `turns` are the rotations from body to original coordinates, if they are known.
+    """
 
     time: Ints
     xyz: Floats
     yaw: Floats
+    turns: Rotation | None = None
 
     def __post_init__(self) -> None:
         if len(self.time) == 0:
@@ -35,6 +41,21 @@ class Track:
             raise BadInputError(
                 f"sample {row} of the track: time is {self.time[row]}, expected more than {self.time[row - 1]}"
             )
+
+    @classmethod
+    def ordered(
+        cls, table: Table, time: Ints, xyz: Floats, found: Findings, yaw: Floats | None = None, turns: Any = None
+    ) -> "Track":
+        """The rows of a table in order of time; unordered and repeated times are noted. `turns` are quaternions."""
+        rows, late, again = rising(time)
+        where = short_path(table.file)
+        for text, bad in (
+            ("poses were out of time order in their file and were sorted", late),
+            ("poses have the same time as an earlier pose (left out)", again),
+        ):
+            found.note(text, (f"{where}, row {table.row_numbers[row]}" for row in bad))
+        rotations = None if turns is None else Rotation.from_quat(turns[rows])
+        return cls(time[rows], xyz[rows], unknown(len(rows)) if yaw is None else yaw[rows], rotations)
 
     def at(self, time: Ints) -> "PosesAt":
         """The poses at `time` (ns), linear between the samples before and after; yaw turns along the shorter arc.
@@ -48,13 +69,14 @@ class Track:
         xyz = self.xyz[before] + share[:, None] * (self.xyz[after] - self.xyz[before])
         yaw = interpolate_yaw(self.yaw[before], self.yaw[after], share)
         inside = (time >= self.time[0]) & (time <= self.time[-1])
-        return PosesAt(xyz, yaw, before, after, share, gap_s=span / 1e9, inside=inside)
+        return PosesAt(self, xyz, yaw, before, after, share, gap_s=span / 1e9, inside=inside)
 
 
 @dataclass(frozen=True)
 class PosesAt:
-    """Interpolated poses, with the numbers of the samples before and after, and the time between them in seconds."""
+    """Interpolated poses of a track, with the samples before and after, and the time between them in seconds."""
 
+    track: Track
     xyz: Floats
     yaw: Floats
     before: Ints
@@ -62,6 +84,14 @@ class PosesAt:
     share: Floats
     gap_s: Floats
     inside: Bools
+
+    @property
+    def turns(self) -> Rotation:
+        """The rotations at the times, along the shorter arc; the track must have some."""
+        samples = self.track.turns or Rotation.identity(len(self.track.time))
+        start, end = samples[self.before], samples[self.after]
+        share = np.where(self.inside, self.share, 0.0)[:, None]
+        return start * Rotation.from_rotvec(share * (start.inv() * end).as_rotvec())
 
     def usable(self, names: list[str], max_gap_s: float, track: str, found: Findings) -> Ints:
         """The rows inside the track and not in a gap; the names of the other images are noted."""
@@ -86,77 +116,53 @@ def rising(time: Ints) -> tuple[Ints, Ints, Ints]:
     return order[~repeats], late, order[repeats]
 
 
-def short_path(file: Path) -> str:
-    """The file and the two folders that it is in."""
-    return "/".join(file.parts[-3:])
-
-
-def in_time_order(table: Table, time: Ints, found: Findings, rows: Ints | None = None) -> Ints:
-    """The rows of a table of poses in strictly increasing time; unordered and repeated times are noted."""
-    rows = np.arange(len(time)) if rows is None else rows
-    kept, late, again = rising(time[rows])
-    name = short_path(table.file)
-    for text, which in (
-        ("poses were out of time order in their file and were sorted", late),
-        ("poses have the same time as an earlier pose (left out)", again),
-    ):
-        found.note(text, (f"{name}, row {table.row_numbers[rows[row]]}" for row in which))
-    return rows[kept]
-
-
-@dataclass(frozen=True)
-class PoseTrack:
-    """Samples over time, positions in a frame, and unit quaternions (n, 4) from body to original coordinates."""
-
-    track: Track
-    quaternions: Floats
-
-    @classmethod
-    def ordered(cls, table: Table, time: Ints, xyz: Floats, quaternions: Floats, found: Findings) -> "PoseTrack":
-        """The rows of a table in order of time."""
-        rows = in_time_order(table, time, found)
-        return cls(Track(time[rows], xyz[rows], np.full(len(rows), np.nan)), quaternions[rows])
-
-    def at(self, time: Ints) -> tuple[PosesAt, Rotation]:
-        """The poses at `time`, at least one, and the rotations from body to original coordinates."""
-        poses = self.track.at(time)
-        start, end = (Rotation.from_quat(self.quaternions[rows]) for rows in (poses.before, poses.after))
-        share = np.where(poses.inside, poses.share, 0.0)[:, None]
-        return poses, start * Rotation.from_rotvec(share * (start.inv() * end).as_rotvec())  # the shorter arc
-
-
 @dataclass(frozen=True)
 class TimedImages:
-    """Images of one folder: paths relative to the root, times in ns, and their origin (`named_at`) for errors."""
+    """Images of one drive: paths relative to the root, times in ns, and where each is written, for errors."""
 
     paths: list[str]
     time: Ints
-    named_at: list[str]
+    where: Callable[[int], str]
 
+    @classmethod
+    def listed(cls, table: Table, column: str, inside: Path | str, unit: Any) -> "TimedImages":
+        """The images of a table with a column `time` and a column of files in the folder `inside`."""
+        folder = "" if str(inside) == "." else f"{inside}/"
+        paths = [f"{folder}{file}" for file in table.columns[column]]
+        return cls(paths, table.times("time", unit), table.where)
 
-def place_images(
-    root: Path,
-    frame: Frame,
-    images: TimedImages,
-    trajectory: PoseTrack,
-    max_gap_s: float,
-    axis: Vector,
-    found: Findings,
-    sequence: str,
-) -> Places:
-    """The images with the poses at their times, looking along `axis` of the body; images without a pose are noted."""
-    if not images.paths:  # SciPy before 1.17 cannot make empty rotations
-        return drive_table(root, frame, sequence, [], np.empty((0, 3)))
-    poses, turns = trajectory.at(images.time)
-    rows = poses.usable(images.paths, max_gap_s, "the trajectory", found)
-    paths = [images.paths[row] for row in rows]
-    yaw = viewing_yaw(frame.from_original(turns.apply(axis)[rows]))
-    vertical = (path for path, angle in zip(paths, yaw, strict=True) if np.isnan(angle))
-    found.note("images look straight up or down, so their yaw is unknown", vertical)
-    try:
-        return drive_table(root, frame, sequence, paths, poses.xyz[rows], yaw=yaw, time=images.time[rows])
-    except BadRowError as error:
-        raise BadInputError(f"{images.named_at[rows[error.row]]}: {error.problem}") from None
+    @classmethod
+    def numbered(cls, images: Mapping[int, str], scale: int = 1) -> "TimedImages":
+        """Images by the number in their names, which is their time in units of `scale` nanoseconds."""
+        paths = list(images.values())
+        return cls(paths, np.array(list(images), dtype=np.int64) * scale, lambda row: paths[row])
+
+    def place(
+        self,
+        root: Path,
+        frame: Frame,
+        sequence: str,
+        track: Track,
+        max_gap_s: float,
+        found: Findings,
+        name: str = "the trajectory",
+        axis: Vector | None = None,
+        **values: Any,
+    ) -> Places:
+        """The images with the poses at their times; images without a pose are noted.
+
+        With `axis`, they look along this axis of the body of the track; else they have the yaw of the track.
+        """
+        poses = track.at(self.time)
+        rows = poses.usable(self.paths, max_gap_s, name, found)
+        paths, yaw = [self.paths[row] for row in rows], poses.yaw[rows]
+        if axis and len(rows):  # SciPy before 1.17 cannot make empty rotations
+            yaw = viewing_yaw(frame.from_original(poses.turns.apply(axis)[rows]))
+            vertical = (path for path, angle in zip(paths, yaw, strict=True) if np.isnan(angle))
+            found.note("images look straight up or down, so their yaw is unknown", vertical)
+        with naming(lambda row: self.where(int(rows[row]))):
+            columns = {"yaw": yaw, "time": self.time[rows]} | values
+            return drive_table(root, frame, sequence, paths, poses.xyz[rows], **columns)
 
 
 def arc_length(track: Track, jitter: float) -> tuple[Floats, Ints]:
@@ -184,6 +190,6 @@ def course(track: Track, time: Ints, jitter: float) -> Floats:
     """
     corners = arc_length(track, jitter)[1]
     if len(corners) < 2:
-        return np.full(len(time), np.nan)
+        return unknown(len(time))
     legs, times = np.diff(track.xyz[corners], axis=0), track.time[corners]
     return Track(times[:-1] + np.diff(times) // 2, legs, np.arctan2(legs[:, 1], legs[:, 0])).at(time).yaw

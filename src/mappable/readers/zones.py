@@ -1,12 +1,12 @@
 """UTM zones: their codes from the fields of a name, and one common zone for points that are near each other."""
 
 import numpy as np
-from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from mappable.arrays import Floats, Ints
 from mappable.places import geodesy
+from mappable.places.notes import Findings
 
 BANDS = "CDEFGHJKLMNPQRSTUVWX"  # zone letters from south to north; N is the first letter north of the equator
 EARTH_RADIUS_KM = 6371.0
@@ -29,32 +29,40 @@ def zone_code(zone: str, letter: str, side: float) -> tuple[int, str]:
     return int(geodesy.utm_zone_crs(int(zone), south).removeprefix("EPSG:")), problem
 
 
+def crs_of(code: int) -> str:
+    return f"EPSG:{code}"
+
+
+def move(x: Floats, y: Floats, zone: Ints, home: Ints, found: Findings, prefix: str = "") -> None:
+    """Convert easting and northing from the zone of each point to its home, in place; the numbers are noted."""
+    for source, target in sorted(set(zip(zone[zone != home].tolist(), home[zone != home].tolist(), strict=True))):
+        rows = (zone == source) & (home == target)
+        x[rows], y[rows] = geodesy.transform(x[rows], y[rows], crs_of(source), crs_of(target))
+        old, new = (geodesy.utm_name(crs_of(code)) for code in (source, target))
+        text = f"images were converted from {old} to {new}, the zone of the images around them"
+        found.say(f"{prefix}{np.count_nonzero(rows):,} {text}", warning=False)
+
+
 def home_zones(easting: Floats, northing: Floats, zone: Ints) -> Ints:
-    """For each image the EPSG code of the zone of most images around it; 0 (unknown) stays 0."""
+    """For each image the EPSG code of the zone of most images around it; 0 (unknown) stays 0.
+
+    Images are around each other if a chain of touching cells of `CELL_KM`, with images in all of them, joins them.
+    """
     codes = [code for code in np.unique(zone).tolist() if code]
     if len(codes) < 2:
         return zone.copy()
-    latitude, longitude = np.full(len(zone), np.nan), np.full(len(zone), np.nan)
+    phi, theta = np.full((2, len(zone)), np.nan)  # latitude and longitude in radians
     for code in codes:
         rows = zone == code
-        latitude[rows], longitude[rows] = geodesy.unproject(easting[rows], northing[rows], f"EPSG:{code}")
-    rows = np.isfinite(latitude) & np.isfinite(longitude)  # coordinates that no zone can hold keep their zone
-    region = _regions(latitude[rows], longitude[rows])
+        phi[rows], theta[rows] = np.deg2rad(geodesy.unproject(easting[rows], northing[rows], crs_of(code)))
+    rows = np.isfinite(phi) & np.isfinite(theta)  # coordinates that no zone can hold keep their zone
+    earth = np.column_stack([np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)])[rows]
+    cells, cell_of = np.unique(np.floor(earth * EARTH_RADIUS_KM / CELL_KM), axis=0, return_inverse=True)
+    tree = KDTree(cells)
+    touching = tree.sparse_distance_matrix(tree, 1.8)  # touching cells are at most √3 apart
+    region = connected_components(touching, directed=False)[1][cell_of.ravel()]
     counts = np.zeros((region.max(initial=-1) + 1, len(codes)), dtype=np.int64)
     np.add.at(counts, (region, np.searchsorted(codes, zone[rows])), 1)
     homes = zone.copy()
     homes[rows] = np.array(codes)[counts.argmax(axis=1)][region]
     return homes
-
-
-def _regions(latitude: Floats, longitude: Floats) -> Ints:
-    """The number of each point's region; a region is a chain of touching cells of `CELL_KM` with points in them."""
-    phi, theta = np.deg2rad(latitude), np.deg2rad(longitude)
-    earth = np.column_stack([np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)])
-    cells = np.floor(earth * EARTH_RADIUS_KM / CELL_KM).astype(np.int64) + 512
-    numbers, cell_of = np.unique((cells[:, 0] << 20) + (cells[:, 1] << 10) + cells[:, 2], return_inverse=True)
-    corners = np.column_stack([numbers >> 20, numbers >> 10 & 1023, numbers & 1023])
-    pairs = KDTree(corners).query_pairs(1.8, output_type="ndarray")  # touching cells are at most √3 apart
-    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(numbers), len(numbers)))
-    regions: Ints = connected_components(links, directed=False)[1][cell_of].astype(np.int64)
-    return regions

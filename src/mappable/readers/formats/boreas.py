@@ -30,24 +30,22 @@ Not tried on whole drives: only the format of the poses was compared with real r
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
 from mappable.places.notes import Findings
 from mappable.places.rotations import AXES, viewing_yaw
 from mappable.places.table import Places
-from mappable.readers.toolkit import columns, drive_table, homes, joined, numbered_images, paired
+from mappable.readers.toolkit import columns, drive_table, having, homes, joined, numbered_images, paired
 from mappable.readers.tracks import rising
 from mappable.tables import read_values
 
 LAYOUT = ("boreas-*/camera", "applanix/camera_poses.csv")
 POSES = "applanix/camera_poses.csv"
-DIGITS = r"\d{13,16}"
 COLUMNS = ("t", "x", "y", "z", "vx", "vy", "vz", "roll", "pitch", "yaw", "wz", "wy", "wx")
 BOREAS = Frame("boreas")
 SEASONS = {  # drive: (split, condition)
@@ -80,31 +78,25 @@ def read(
         missing = sorted(SEASONS.keys() - drives.keys())
         found.note(f"of the {len(SEASONS)} drives of the protocol are missing", missing)
         drives = {name: drive for name, drive in drives.items() if name in SEASONS}
-    unposed = [name for name, drive in drives.items() if not (drive / POSES).is_file()]
-    found.note(f"drives have no {POSES} and were left out", unposed)
-    places = joined(root, [_drive(root, name, drives[name], found) for name in drives if name not in unposed])
+    drives = having(drives, POSES, found, f"drives have no {POSES} and were left out")
+    places = joined(root, [_drive(root, name, drive, found) for name, drive in drives.items()])
     return _with_regions(places, found) if protocol == "seasons" and len(places) else places
 
 
 def _drive(root: Path, name: str, drive: Path, found: Findings) -> Places:
-    time, xyz, yaw = _poses(drive / POSES)
-    images = numbered_images(root, drive / "camera", found, DIGITS, "<microseconds>.png")
-    paths, rows = paired(images, (time // 1000).tolist(), name, found)
-    condition = SEASONS.get(name, ("", ""))[1]
-    return drive_table(root, BOREAS, name, paths, xyz[rows], yaw=yaw[rows], time=time[rows], condition=condition)
-
-
-def _poses(file: Path) -> tuple[Ints, Floats, Floats]:
-    """Times in ns, rising; positions (n, 3); and yaws of the optical axis."""
-    table = read_values(file, COLUMNS, header=True)  # by position: the files have other names than their description
+    table = read_values(drive / POSES, COLUMNS, header=True)  # by position: names differ from the description
     time = table.times("t", "us")
     angles = columns(table, ("roll", "pitch", "yaw"), -2 * np.pi, 2 * np.pi)
     # The pose is C1(roll) C2(pitch) C3(yaw) of Barfoot's passive rotations, whose signs are those of the inverse.
-    optical_axis = Rotation.from_euler("XYZ", -angles).apply(AXES["z"])
+    yaw = viewing_yaw(Rotation.from_euler("XYZ", -angles).apply(AXES["z"]))
     kept, late, _ = rising(time)
     if len(late):
         raise table.bad(int(late[0]), "t", "expected a time after that of the row before")
-    return time[kept], columns(table, ("x", "y", "z"))[kept], viewing_yaw(optical_axis)[kept]
+    images = numbered_images(root, drive / "camera", found, r"\d{13,16}", "<microseconds>.png")
+    paths, rows = paired(images, (time[kept] // 1000).tolist(), name, found)
+    rows = kept[rows]
+    values: dict[str, Any] = {"yaw": yaw[rows], "time": time[rows], "condition": SEASONS.get(name, ("", ""))[1]}
+    return drive_table(root, BOREAS, name, paths, columns(table, ("x", "y", "z"))[rows], **values)
 
 
 def _with_regions(places: Places, found: Findings) -> Places:

@@ -38,21 +38,21 @@ Protocols (`all` reads every image and sets no split):
   missing, or if fewer sequences of seq3 are missing than of seq4.
 """
 
-import decimal
-import math
 import os
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+
+import numpy as np
 
 from mappable.arrays import MAX_COORDINATE
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
 from mappable.places.notes import Findings
 from mappable.places.table import Places
-from mappable.readers.toolkit import is_image, join, walk
+from mappable.readers.toolkit import compare_with_paper, drive_table, is_image, join, joined, walk
+from mappable.times import nanoseconds
 
 SIZE = (320, 240)
 LAYOUT = ("std_cam", "*/std_cam", "*/*/std_cam", "*/*/*/std_cam")
@@ -61,9 +61,10 @@ IMAGE = re.compile(rf"t{NUMBER}_x{NUMBER}_y{NUMBER}_a{NUMBER}\.jpe?g", re.IGNORE
 FOLDER = re.compile(
     r"(?:cold[-_])?(?P<lab>freiburg|ljubljana|saarbr(?:ue|ü|u)cken|(?:fr|lj|sa)(?=_))?[-_]?"
     r"(?:part_?(?P<part>[ab]))?_?"
-    r"(?:se?q(?P<number>[0-9]+)_(?P<condition>cloudy|night|sunny)(?P<run>[0-9]+))?",
+    r"(?:se?q(?P<sequence>[0-9]+_(?:cloudy|night|sunny)[0-9]+))?",
     re.IGNORECASE,
 )
+LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 IMAGE_FOLDER = "std_cam"
 OTHER_SENSORS = frozenset({"omni_cam", "odom_scans", "localization"})
 LABS = {"fr": "freiburg", "lj": "ljubljana", "sa": "saarbruecken"}
@@ -72,8 +73,6 @@ PARTS = {
     "saarbruecken": {1: "a", 2: "a", 3: "b", 4: "b"},
     "ljubljana": {1: "a", 2: "a"},
 }
-LATEST_SECONDS = 9.2e9  # int64 nanoseconds overflow shortly after this
-EXACT = decimal.Context(prec=60)
 
 PAPER_COUNTS = {"train": 29_237, "test": 12_831}
 PAPER_RUN = re.compile(r"freiburg-a/seq[12]_[a-z]+([1-4])")
@@ -95,14 +94,7 @@ GENERALIZATION = {
     ],
 }
 Protocol = Literal[
-    "all",
-    "paper",
-    "generalization-freiburg-a",
-    "generalization-freiburg-b",
-    "generalization-saarbruecken-b",
-    "generalisation-freiburg-a",
-    "generalisation-freiburg-b",
-    "generalisation-saarbruecken-b",
+    "all", "paper", "generalization-freiburg-a", "generalization-freiburg-b", "generalization-saarbruecken-b"
 ]
 Use = tuple[str, str]  # split and role of a sequence
 
@@ -111,9 +103,7 @@ def read(
     root: Path,
     found: Findings,
     *,
-    protocol: Annotated[
-        Protocol, "sequences to read, with their splits and roles; both spellings are the same"
-    ] = "all",
+    protocol: Annotated[Protocol, "sequences to read, with their splits and roles"] = "all",
     lab: Annotated[
         Literal["by-folder", "freiburg", "ljubljana", "saarbruecken"], "lab of the sequences, if no folder names it"
     ] = "by-folder",
@@ -121,174 +111,109 @@ def read(
     sequences = _sequences(root, "" if lab == "by-folder" else lab, found)
     uses = _uses(protocol, sequences.keys(), found)
     found.note(f"sequences are not in protocol {protocol}", sorted(sequences.keys() - uses.keys()), warning=False)
-    rows = [row for name in sorted(uses) for row in _rows(name, sequences[name], found)]
-    columns = zip(*rows, strict=True) if rows else [()] * 6
-    time, x, y, yaw, path, sequence = (list(column) for column in columns)
-    frames = {name: name.split("/")[0] for name in uses}
-    conditions = {name: name.split("_")[1].rstrip("0123456789") for name in uses}
-    frame = [frames[name] for name in sequence]
-    places = Places(
-        path=path,
-        root=root,
-        x=x,
-        y=y,
-        yaw=yaw,
-        time=time,
-        frames=[Frame(name) for name in dict.fromkeys(frame)],
-        frame=frame,
-        sequence=sequence,
-        condition=[conditions[name] for name in sequence],
-        split=[uses[name][0] for name in sequence],
-        role=[uses[name][1] for name in sequence],
-        place_id=[f"{name}/{_stem(one)}" for name, one in zip(sequence, path, strict=True)],
-    )
+    places = joined(root, [_sequence(root, name, sequences[name], *uses[name], found) for name in sorted(uses)])
     if protocol == "paper":
-        counts = {split: int((places.split == split).sum()) for split in PAPER_COUNTS}
-        parts = (f"{split} {counts[split]:,} images (paper: {paper:,})" for split, paper in PAPER_COUNTS.items())
-        found.say("; ".join(parts), warning=False)
+        compare_with_paper(places, PAPER_COUNTS, found)
     return places
 
 
-def _stem(path: str) -> str:
-    return path.rpartition("/")[2].rpartition(".")[0]
+def _sequences(root: Path, lab: str, found: Findings) -> dict[str, list[str]]:
+    """The images of each sequence by its full name. `lab` is the lab if no folder names it."""
+    sequences: dict[str, list[str]] = {}
+    folders: dict[str, Path] = {}
+    for inside, below, names in walk(root):
+        folder = root / inside
+        below[:] = [name for name in below if name.lower() not in OTHER_SENSORS]
+        images = [join(inside, name) for name in names if IMAGE.fullmatch(name)]
+        name = _name(root, folder, lab)
+        in_camera = IMAGE_FOLDER in folder.as_posix().lower().split("/")
+        others = [join(inside, name) for name in names if in_camera or is_image(name)]
+        text = "files are not named t<seconds>_x<metres>_y<metres>_a<radians>.jpeg"
+        found.note(text, (path for path in others if path not in set(images)))
+        if not name:
+            found.note("images are outside a sequence folder such as seq1_cloudy1", images)
+        elif images and sequences.get(name):
+            raise BadInputError(f"duplicate sequence {name}: in {folders[name]} and in {folder}")
+        elif images or name not in sequences:
+            sequences[name], folders[name] = images, folder
+    empty = sorted(name for name, images in sequences.items() if not images)
+    found.note("sequence folders contain no images", (folders[name].relative_to(root).as_posix() for name in empty))
+    return {name: images for name, images in sequences.items() if images}
 
 
-# Folders
+def _name(root: Path, folder: Path, lab: str) -> str:
+    """The full name of the sequence of a folder, such as `freiburg-a/seq1_cloudy1`; "" if no folder names one.
 
-
-@dataclass(frozen=True)
-class _Where:
-    """What is known about a folder from its name and the names of the folders above it.
-
-    `lab`, `part` and `sequence` are "" if unknown; `camera` is True inside the folder of the perspective camera.
+    All folders from ROOT on count, and those above ROOT up to the first whose name tells nothing.
     """
-
-    lab: str = ""
-    part: str = ""
-    sequence: str = ""
-    camera: bool = False
-
-    def inside(self, folder: Path) -> "_Where":
-        """The same for a subfolder; raises if the name of the subfolder contradicts what is known."""
-        if folder.name.lower() == IMAGE_FOLDER:
-            return replace(self, camera=True)
-        match = FOLDER.fullmatch(folder.name)
-        if match is None:
-            return self
-        named = {"lab": LABS[match["lab"][:2].lower()] if match["lab"] else "", "part": (match["part"] or "").lower()}
-        if match["number"]:
-            named["sequence"] = f"seq{int(match['number'])}_{match['condition'].lower()}{int(match['run'])}"
-        for what, value in named.items():
-            known = getattr(self, what)
-            if known and value and known != value:
-                raise BadInputError(f"{folder}: {what} {value} is inside {what} {known}; move or rename the folder")
-        known = {"lab": self.lab, "part": self.part, "sequence": self.sequence}
-        return _Where(**known | {what: value for what, value in named.items() if value}, camera=self.camera)
-
-    def full_sequence(self, folder: Path) -> str:
-        """The sequence with its frame, such as `freiburg-a/seq1_cloudy1`."""
-        if not self.lab:
-            raise BadInputError(f"{folder}: no folder names the lab; set lab to {' or '.join(LABS.values())}")
-        number = int(self.sequence.removeprefix("seq").split("_")[0])
-        part = PARTS[self.lab].get(number, self.part)
-        if not part:
-            remedy = "move the folder into part_a or part_b"
-            raise BadInputError(f"{folder}: unknown part for seq{number} of {self.lab}; {remedy}")
-        if self.part and self.part != part:
-            what = f"seq{number} of {self.lab} belongs to part_{part}, but is in part_{self.part}"
-            raise BadInputError(f"{folder}: {what}")
-        return f"{self.lab}-{part}/{self.sequence}"
-
-
-def _sequences(root: Path, lab: str, found: Findings) -> dict[str, list[tuple[str, re.Match[str]]]]:
-    """The images of each sequence by its full name: folder and parsed name. `lab` is the lab if no folder names it."""
-    images: dict[str, list[tuple[str, re.Match[str]]]] = {}
-    folders: dict[str, str] = {}
-    for folder, where, names in _walk(root):
-        matches = {name: match for name in names if (match := IMAGE.fullmatch(name))}
-        others = (join(folder, name) for name in names if name not in matches and (where.camera or is_image(name)))
-        found.note("files are not named t<seconds>_x<metres>_y<metres>_a<radians>.jpeg", others)
-        if not where.sequence:
-            strays = (join(folder, name) for name in matches)
-            found.note("images are outside a sequence folder such as seq1_cloudy1", strays)
-            continue
-        sequence = replace(where, lab=where.lab or lab).full_sequence(root / folder)
-        if matches and sequence in images:
-            first = root / folders[sequence]
-            raise BadInputError(f"duplicate sequence {sequence}: in {first} and in {root / folder}")
-        if matches or sequence not in folders:
-            folders[sequence] = folder
-        if matches:
-            images[sequence] = [(join(folder, name), match) for name, match in matches.items()]
-    empty = (folder for sequence, folder in sorted(folders.items()) if sequence not in images)
-    found.note("sequence folders contain no images", empty)
-    return images
-
-
-def _walk(root: Path) -> Iterator[tuple[str, _Where, list[str]]]:
-    """Yield every folder below `root` that may hold images: path relative to `root`, what is known, file names."""
-    known: dict[str, _Where] = {}
-    for folder, inside, names in walk(root):
-        around = known.get(folder.rpartition("/")[0])
-        known[folder] = where = around.inside(root / folder) if folder and around else _around(root)
-        inside[:] = [name for name in inside if name.lower() not in OTHER_SENSORS]
-        yield folder, where, names
-
-
-def _around(root: Path) -> _Where:
-    """What is known from the names of ROOT and the folders above it, up to the first name without information."""
-    path = Path(os.path.normpath(root.absolute()))
-    informative = []
-    for folder in (path, *path.parents):
-        if _Where().inside(folder) == _Where():
+    known = {"lab": "", "part": "", "sequence": ""}
+    top = Path(os.path.normpath(root.absolute()))
+    for name in (*reversed(folder.relative_to(root).parts), top.name, *(parent.name for parent in top.parents)):
+        match = FOLDER.fullmatch(name)
+        told = {what: value.lower() for what, value in match.groupdict().items() if value} if match else {}
+        if not told and name != IMAGE_FOLDER and name not in folder.relative_to(root).parts:
             break
-        informative.append(folder)
-    where = _Where()
-    for folder in reversed(informative):
-        where = where.inside(folder)
-    return where
-
-
-# Protocols
+        told |= {"lab": LABS[told["lab"][:2]]} if "lab" in told else {}
+        told |= {"sequence": "seq" + LEADING_ZEROS.sub("", told["sequence"])} if "sequence" in told else {}
+        for what, value in told.items():
+            if known[what] not in ("", value):
+                raise BadInputError(
+                    f"{folder}: {what} {known[what]} is inside {what} {value}; move or rename the folder"
+                )
+        known |= told
+    if not known["sequence"]:
+        return ""
+    sequence, lab = known["sequence"], known["lab"] or lab
+    number = sequence.removeprefix("seq").partition("_")[0]
+    if not lab:
+        raise BadInputError(f"{folder}: no folder names the lab; set lab to {' or '.join(LABS.values())}")
+    part = PARTS[lab].get(int(number), known["part"])
+    if not part:
+        raise BadInputError(f"{folder}: unknown part for seq{number} of {lab}; move the folder into part_a or part_b")
+    if known["part"] not in ("", part):
+        what = f"seq{number} of {lab} belongs to part_{part}, but is in part_{known['part']}"
+        raise BadInputError(f"{folder}: {what}")
+    return f"{lab}-{part}/{sequence}"
 
 
 def _uses(protocol: str, present: Collection[str], found: Findings) -> dict[str, Use]:
     """Split and role of each sequence that the protocol uses; those that are missing or replaced are noted."""
+
+    def note_missing(wanted: list[str]) -> None:
+        missing = (sequence for sequence in wanted if sequence not in present)
+        found.note(f"sequences of protocol {protocol} are missing", missing)
+
     if protocol == "all":
         return dict.fromkeys(present, ("", ""))
     if protocol == "paper":
-        _note_missing(protocol, PAPER_SEQUENCES, present, found)
+        note_missing(PAPER_SEQUENCES)
         runs = {sequence: match[1] for sequence in present if (match := PAPER_RUN.fullmatch(sequence))}
         return {sequence: ("test" if run == PAPER_TEST_RUN else "train", "") for sequence, run in runs.items()}
     frame = protocol.partition("-")[2]
     choices = [[f"{frame}/{name}" for name in row] for row in GENERALIZATION[frame]]
     taken = min(choices, key=lambda row: (row[0] not in present, len(set(row) - set(present))))
-    _note_missing(protocol, list(dict.fromkeys(choices[0] + taken)), present, found)
+    note_missing(list(dict.fromkeys(choices[0] + taken)))
     instead = (sequence for sequence in taken if sequence in present and sequence not in choices[0])
     found.note(f"sequences replace missing sequences of protocol {protocol}", instead)
     roles = dict.fromkeys(taken, "query") | {taken[0]: "reference"}
     return {sequence: ("test", role) for sequence, role in roles.items() if sequence in present}
 
 
-def _note_missing(protocol: str, wanted: list[str], present: Collection[str], found: Findings) -> None:
-    missing = (sequence for sequence in wanted if sequence not in present)
-    found.note(f"sequences of protocol {protocol} are missing", missing)
-
-
-# Names of images
-
-
-def _rows(
-    sequence: str, images: list[tuple[str, re.Match[str]]], found: Findings
-) -> list[tuple[int, float, float, float, str, str]]:
-    """Time in ns, x, y, yaw, path and sequence of the images of a sequence, in time order."""
+def _sequence(root: Path, name: str, paths: list[str], split: str, role: str, found: Findings) -> Places:
+    """The images of a sequence, in time order, with the poses in their names."""
     rows = []
-    for path, match in images:
-        seconds, x, y, yaw = match.groups()
-        near = max(abs(float(x)), abs(float(y))) <= MAX_COORDINATE and math.isfinite(float(yaw))
-        if near and abs(float(seconds)) <= LATEST_SECONDS:
-            time = int(EXACT.multiply(EXACT.create_decimal(seconds), 10**9))
-            rows.append((time, float(x), float(y), float(yaw), path, sequence))
-        else:
+    for path in paths:
+        match = IMAGE.fullmatch(path.rpartition("/")[2])
+        seconds, *pose = match.groups() if match else ()
+        try:
+            x, y, yaw = map(float, pose)
+            if not (max(abs(x), abs(y)) <= MAX_COORDINATE and np.isfinite(yaw)):
+                raise ValueError
+            rows.append((nanoseconds(seconds), x, y, yaw, path))
+        except ValueError:
             found.note("images have a pose in their names that is out of range", [path])
-    return sorted(rows)
+    rows.sort()
+    poses = np.array([(x, y, np.nan, yaw) for _, x, y, yaw, _ in rows]).reshape(-1, 4)
+    values: dict[str, Any] = {"split": split, "role": role, "condition": name.split("_")[1].rstrip("0123456789")}
+    values |= {"yaw": poses[:, 3], "time": [row[0] for row in rows]}
+    return drive_table(root, Frame(name.split("/")[0]), name, [row[4] for row in rows], poses[:, :3], **values)

@@ -35,8 +35,8 @@ from mappable.errors import BadInputError, listed
 from mappable.places.lenses import Lens
 from mappable.places.notes import Findings
 from mappable.places.table import Places
-from mappable.readers.colmap import Model, model_file, read_model
-from mappable.readers.models import Up, place_model
+from mappable.readers.colmap import Model, has_model, read_model
+from mappable.readers.models import KnownOption, ScaleOption, UpOption
 
 LAYOUT = ("sparse/*/images.bin", "sparse/*/images.txt", "sparse/images.*", "images.bin", "images.txt")
 REMARK = "in units of the model; add --scale or --known for metres"
@@ -48,20 +48,22 @@ def read(
     *,
     model: Annotated[str | None, "folder of the model, such as sparse/1 (default: the model with most images)"] = None,
     images: Annotated[str, "folder of the images, relative to ROOT"] = "images",
-    up: Annotated[Up, "direction of up in the model: estimate, or an axis"] = "estimate",
-    scale: Annotated[float | None, "metres per unit of the model, if known"] = None,
-    known: Annotated[Path | None, "table with positions of at least two images"] = None,
+    up: UpOption = "estimate",
+    scale: ScaleOption = None,
+    known: KnownOption = None,
 ) -> Places:
     folder, content = _find_model(root, model, found)
-    base = _image_folder(root, folder, images)
-    cameras = content.cameras.in_order()
-    placed = place_model(cameras, root.resolve().name, found, up, scale, known, content.points)
+    homes = [root, *list(folder.resolve().parents)[:2]]
+    base = next((home / images for home in homes if (home / images).is_dir()), None)
+    if base is None:
+        raise BadInputError(f"{root}: no folder {images}; name the folder of the images with the option images")
+    cameras, name = content.cameras, root.resolve().name
     if content.bent:
         kinds = ", ".join(content.bent)
         found.say(f"cameras of the kind {kinds} cannot be undistorted; their images stay as they are")
-    parents = [PurePosixPath(name).parent.as_posix() for name in cameras.names]
-    sequence = [placed.frame.name if parent == "." else parent for parent in parents]
-    return placed.places(cameras.names, root=base, sequence=sequence)
+    parents = [PurePosixPath(image).parent.as_posix() for image in cameras.names]
+    sequence = [name if parent == "." else parent for parent in parents]
+    return cameras.place(name, found, up, scale, known, content.points, root=base, sequence=sequence)
 
 
 def lenses(root: Path, model: str | None, **_: object) -> dict[str, Lens]:
@@ -72,22 +74,13 @@ def lenses(root: Path, model: str | None, **_: object) -> dict[str, Lens]:
 def _find_model(root: Path, wanted: str | None, found: Findings) -> tuple[Path, Model]:
     if wanted is not None:
         return root / wanted, read_model(root / wanted)
-    places = [root, root / "sparse", *sorted((root / "sparse").glob("*")), *sorted(root.glob("*"))]
-    folders = [folder for folder in dict.fromkeys(places) if model_file(folder, "images") is not None]
-    if not folders:
+    places = [root, root / "sparse", *sorted(root.glob("sparse/*")), *sorted(root.glob("*"))]
+    models = {folder: read_model(folder) for folder in places if has_model(folder)}
+    if not models:
         raise BadInputError(f"{root}: no images.bin or images.txt of a COLMAP model here, in sparse or in sparse/0")
-    models = {folder: read_model(folder) for folder in folders}
-    best = max(folders, key=lambda folder: len(models[folder].cameras.names))
-    others = [folder.relative_to(root).as_posix() for folder in folders if folder != best]
+    best = max(models, key=lambda folder: len(models[folder].cameras.names))
+    others = [folder.relative_to(root).as_posix() for folder in models if folder != best]
     if others:
         text = f"{best.relative_to(root)} has most images ({len(models[best].cameras.names):,}) and was read"
         found.say(f"{text}; not read: {listed(others)}; choose with the option model")
     return best, models[best]
-
-
-def _image_folder(root: Path, model: Path, images: str) -> Path:
-    folders = [root / images, *(parent / images for parent in list(model.resolve().parents)[:2])]
-    folder = next((folder for folder in folders if folder.is_dir()), None)
-    if folder is None:
-        raise BadInputError(f"{root}: no folder {images}; name the folder of the images with the option images")
-    return folder

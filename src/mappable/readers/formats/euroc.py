@@ -23,16 +23,17 @@ import numpy as np
 import yaml
 from scipy.spatial.transform import Rotation
 
-from mappable.arrays import MAX_COORDINATE, Floats
+from mappable.arrays import MAX_COORDINATE
 from mappable.errors import BadInputError
 from mappable.files import reading
 from mappable.places.frames import Frame
 from mappable.places.notes import Findings
-from mappable.places.rotations import AXES, are_rotations
+from mappable.places.rotations import AXES
 from mappable.places.table import Places
-from mappable.readers.toolkit import below, columns, homes, joined, unit_quaternions
-from mappable.readers.tracks import PoseTrack, TimedImages, place_images
-from mappable.tables import Table, read_values
+from mappable.readers.toolkit import below, check_poses, columns, having, homes, joined, unit_quaternions
+from mappable.readers.tracks import TimedImages, Track
+from mappable.readers.transforms import Transform
+from mappable.tables import read_values
 
 LAYOUT = ("mav0", "*/mav0")
 TRUTHS = ("state_groundtruth_estimate0", "mocap0", "gt0")
@@ -48,49 +49,43 @@ def read(
     max_gap_s: Annotated[float, "largest time in seconds between the poses before and after an image"] = 0.2,
     frame: Annotated[str | None, "name of the frame, if all folders share one world"] = None,
 ) -> Places:
+    drives = homes(root, "mav0", "no folder mav0 here or in a subfolder")
+    drives = having(drives, f"mav0/{camera}/data.csv", found, f"folders have no {camera}/data.csv (left out)")
     tables = []
-    for name, home in homes(root, "mav0", "no folder mav0 here or in a subfolder").items():
-        folder = home / "mav0" / camera
+    for name, home in drives.items():
         truth = next((file for one in TRUTHS if (file := home / "mav0" / one / "data.csv").is_file()), None)
-        if truth is None or not (folder / "data.csv").is_file():
-            what = f"no {camera}/data.csv" if truth is not None else "no ground truth"
-            found.note("folders lack images or ground truth and were left out", [f"{name}: {what}"])
+        if truth is None:
+            found.note("folders have no ground truth (left out)", [name])
             continue
-        poses = _camera_poses(read_values(truth, POSE), _mounting(folder / "sensor.yaml", name, found), found)
-        images = _images(root, folder)
-        tables.append(place_images(root, Frame(frame or name), images, poses, max_gap_s, AXES["z"], found, name))
+        folder = home / "mav0" / camera
+        images = TimedImages.listed(
+            read_values(folder / "data.csv", ("time", "file")), "file", f"{below(root, folder)}/data", "ns"
+        )
+        track = _track(truth, _mounting(folder / "sensor.yaml", name, found), found)
+        tables.append(images.place(root, Frame(frame or name), name, track, max_gap_s, found, axis=AXES["z"]))
     return joined(root, tables)
 
 
-def _images(root: Path, folder: Path) -> TimedImages:
-    table = read_values(folder / "data.csv", ("time", "file"))
-    inside = below(root, folder / "data")
-    paths = [f"{inside}/{file}" for file in table.columns["file"]]
-    return TimedImages(paths, table.times("time", "ns"), [f"{table.file}, row {row}" for row in table.row_numbers])
+def _track(truth: Path, mounting: Transform, found: Findings) -> Track:
+    """The poses of the camera."""
+    table = read_values(truth, POSE)
+    xyz = columns(table, ("x", "y", "z"), -MAX_COORDINATE, MAX_COORDINATE)
+    body = Transform(Rotation.from_quat(unit_quaternions(table, ("qx", "qy", "qz", "qw"))), xyz)
+    camera = body @ mounting
+    return Track.ordered(table, table.times("time", "ns"), camera.shift, found, turns=camera.turn.as_quat())
 
 
-def _mounting(file: Path, name: str, found: Findings) -> Floats | None:
-    """T_BS (4, 4): from camera to body."""
+def _mounting(file: Path, name: str, found: Findings) -> Transform:
+    """T_BS: from camera to body."""
     if not file.is_file():
         found.note("cameras have no sensor.yaml, so the pose of the body was used", [name])
-        return None
+        return Transform(Rotation.identity(), np.zeros(3))
     with reading(file):
         text = file.read_text() if file.stat().st_size <= LARGEST_YAML else ""
     try:
         content: Any = yaml.safe_load(text.replace("%YAML:1.0", "", 1))
-        matrix = np.array(content["T_BS"]["data"], dtype=np.float64).reshape(4, 4)
+        matrix = np.array(content["T_BS"]["data"], dtype=np.float64).reshape(1, 4, 4)
     except (yaml.YAMLError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise BadInputError(f"{file}: no T_BS with 16 numbers under data") from None
-    if not (np.abs(matrix) <= MAX_COORDINATE).all() or not are_rotations(matrix[None, :3, :3])[0]:
-        raise BadInputError(f"{file}: T_BS is not a pose")
-    return matrix
-
-
-def _camera_poses(table: Table, mounting: Floats | None, found: Findings) -> PoseTrack:
-    xyz = columns(table, ("x", "y", "z"), -MAX_COORDINATE, MAX_COORDINATE)
-    quaternions = unit_quaternions(table, ("qx", "qy", "qz", "qw"))
-    if mounting is not None:
-        body = Rotation.from_quat(quaternions)
-        xyz = xyz + body.apply(mounting[:3, 3])
-        quaternions = (body * Rotation.from_matrix(mounting[:3, :3])).as_quat()
-    return PoseTrack.ordered(table, table.times("time", "ns"), xyz, quaternions, found)
+    check_poses(matrix, lambda _: f"{file}, T_BS")
+    return Transform(Rotation.from_matrix(matrix[0, :3, :3]), matrix[0, :3, 3])

@@ -17,19 +17,18 @@ timestamps. Timestamps of 13 digits or more are times; smaller ones are only an 
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from mappable.arrays import Floats
-from mappable.errors import BadInputError, shown
-from mappable.files import reading
+from mappable.arrays import MAX_COORDINATE, Floats
+from mappable.errors import BadInputError
 from mappable.places.lenses import Lens
 from mappable.places.notes import Findings
 from mappable.places.table import NO_TIME, Places
-from mappable.readers.colmap import lens_of
-from mappable.readers.models import CameraModel, Up, place_model
+from mappable.readers.colmap import QUATERNION, SHIFT, lens_of
+from mappable.readers.models import CameraModel, KnownOption, ScaleOption, UpOption
 from mappable.readers.toolkit import columns, unit_quaternions
 from mappable.tables import Table, read_values
 from mappable.times import guess_unit, nanoseconds
@@ -38,38 +37,47 @@ LAYOUT = ("sensors/records_camera.txt",)
 REMARK = "in units; add --scale or --known for metres"
 RECORDS = "sensors/records_camera.txt"
 RECORD = ("timestamp", "device", "path")
-POSE = ("qw", "qx", "qy", "qz", "tx", "ty", "tz")
-Transform = tuple[Floats, Floats]  # rotation (3, 3) and translation: x -> rotation x + translation
+POSE = ("qw", "qx", "qy", "qz", *SHIFT)
+SENSOR = ("device", "name", "kind", "model", "width", "height", "parameters")
 FEWEST_DIGITS = 13  # of a timestamp that is a time
+Poses = dict[tuple[str, str], Floats]  # matrices (4, 4) by the values of the first two columns
 
 
 def read(
     root: Path,
     found: Findings,
     *,
-    up: Annotated[Up, "direction of up in the world: estimate, or an axis"] = "estimate",
-    scale: Annotated[float | None, "metres per unit of the poses, if known"] = None,
-    known: Annotated[Path | None, "table with positions of at least two images"] = None,
+    up: UpOption = "estimate",
+    scale: ScaleOption = None,
+    known: KnownOption = None,
 ) -> Places:
-    trajectories = root / "sensors/trajectories.txt"
+    trajectories, rigs = root / "sensors/trajectories.txt", root / "sensors/rigs.txt"
     if not (root / RECORDS).is_file() or not trajectories.is_file():
         raise BadInputError(f"{root}: no {RECORDS} and sensors/trajectories.txt of kapture")
     records = read_values(root / RECORDS, RECORD)
-    poses = _poses(read_values(trajectories, ("timestamp", "device", *POSE)))
-    rigs = _rigs(root / "sensors/rigs.txt")
-    stamps, devices, paths = (records.columns[name] for name in RECORD)
-    pose_of = {row: _pose(poses, rigs, stamps[row], devices[row]) for row in range(len(records))}
-    posed = {row: pose for row, pose in pose_of.items() if pose is not None}
-    found.note("images have no pose (left out)", (paths[row] for row in pose_of if row not in posed))
+    poses = _poses(trajectories, ("timestamp", "device"))
+    mounted = _poses(rigs, ("rig", "device")) if rigs.is_file() else {}
+    poses = {
+        (stamp, device): mount @ pose
+        for (rig, device), mount in mounted.items()
+        for (stamp, body), pose in poses.items()
+        if body == rig
+    } | poses
+    keys = [*zip(records.columns["timestamp"], records.columns["device"], strict=True)]
+    posed = [row for row, key in enumerate(keys) if key in poses]
+    lost = (path for path, key in zip(records.columns["path"], keys, strict=True) if key not in poses)
+    found.note("images have no pose (left out)", lost)
     if not posed:
         raise BadInputError(f"{trajectories}: no image of records_camera.txt has a pose")
-    kept = records.at([*posed])
-    turns, shifts = (np.array(values) for values in zip(*posed.values(), strict=True))
-    model = CameraModel.from_world(kept.columns["path"], turns, shifts)
-    placed = place_model(model, root.resolve().name, found, up, scale, known)
+    kept, matrices = records.at(posed), np.array([poses[keys[row]] for row in posed])
+    model = CameraModel.from_world(kept.columns["path"], matrices[:, :3, :3], matrices[:, :3, 3])
+    values: dict[str, Any] = {
+        "time": _times(kept),
+        "sequence": kept.columns["device"],
+        "root": root / "sensors/records_data",
+    }
     with kept.naming_rows():
-        values = {"time": _times(kept), "sequence": kept.columns["device"]}
-        return placed.places(kept.columns["path"], root=root / "sensors/records_data", **values)
+        return model.place(root.resolve().name, found, up, scale, known, **values)
 
 
 def lenses(root: Path, **_: object) -> dict[str, Lens]:
@@ -77,49 +85,28 @@ def lenses(root: Path, **_: object) -> dict[str, Lens]:
     file = root / "sensors/sensors.txt"
     if not file.is_file() or not (root / RECORDS).is_file():
         return {}
-    known = dict[str, Lens | None]()
-    with reading(file):
-        lines = file.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines, start=1):
-        words = [word.strip() for word in line.split(",")]
-        if len(words) > 5 and words[2] == "camera" and not line.startswith("#"):
-            try:
-                numbers = [float(word) for word in words[4:]]
-            except ValueError:
-                raise BadInputError(f"{file}, row {number}: {shown(line)}, expected numbers after the model") from None
-            known[words[0]] = lens_of(f"{file}, row {number}", words[3], numbers[:2], numbers[2:])
+    sensors = read_values(file, SENSOR, rest=True, skip_short=True)
+    sensors = sensors.at([row for row, kind in enumerate(sensors.columns["kind"]) if kind == "camera"])
+    numbers = sensors.parse("parameters", lambda text: [float(word) for word in text.split(",")], "expected numbers")
+    sizes = columns(sensors, ("width", "height")).tolist()
+    models = zip(sensors.columns["model"], sizes, numbers, strict=True)
+    known = {
+        device: lens_of(sensors.where(row), *model)
+        for row, (device, model) in enumerate(zip(sensors.columns["device"], models, strict=True))
+    }
     records = read_values(root / RECORDS, RECORD)
     pairs = zip(records.columns["path"], records.columns["device"], strict=True)
     return {path: lens for path, device in pairs if (lens := known.get(device)) and lens.distorts}
 
 
-def _poses(table: Table) -> dict[tuple[str, str], Transform]:
-    turns = Rotation.from_quat(unit_quaternions(table, ("qx", "qy", "qz", "qw"))).as_matrix()
-    shifts = columns(table, ("tx", "ty", "tz"), -1e9, 1e9)
-    keys = zip(*(table.columns[name] for name in list(table.columns)[:2]), strict=True)
-    return {key: (turns[row], shifts[row]) for row, key in enumerate(keys)}
-
-
-def _rigs(file: Path) -> dict[str, list[tuple[str, Transform]]]:
-    """The rigs of each device, each with the transform from rig to device."""
-    rigs: dict[str, list[tuple[str, Transform]]] = {}
-    if file.is_file():
-        for (rig, device), transform in _poses(read_values(file, ("rig", "device", *POSE))).items():
-            rigs.setdefault(device, []).append((rig, transform))
-    return rigs
-
-
-def _pose(
-    poses: dict[tuple[str, str], Transform], rigs: dict[str, list[tuple[str, Transform]]], stamp: str, device: str
-) -> Transform | None:
-    """The transform from world to device: its own, or that of a rig it is on."""
-    if (stamp, device) in poses:
-        return poses[stamp, device]
-    for rig, (turn, shift) in rigs.get(device, ()):
-        if (stamp, rig) in poses:
-            own_turn, own_shift = poses[stamp, rig]
-            return turn @ own_turn, turn @ own_shift + shift
-    return None
+def _poses(file: Path, keys: tuple[str, str]) -> Poses:
+    """The poses of a file: from world, or from rig, to device."""
+    table = read_values(file, (*keys, *POSE))
+    matrices = np.tile(np.eye(4), (len(table), 1, 1))
+    matrices[:, :3, :3] = Rotation.from_quat(unit_quaternions(table, QUATERNION)).as_matrix()
+    matrices[:, :3, 3] = columns(table, SHIFT, -MAX_COORDINATE, MAX_COORDINATE)
+    names = zip(*(table.columns[key] for key in keys), strict=True)
+    return dict(zip(names, matrices, strict=True))
 
 
 def _times(records: Table) -> list[int]:

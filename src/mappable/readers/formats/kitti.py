@@ -40,11 +40,10 @@ option `camera` is the same: `image_2` is image_02. Options choose drives by nam
 """
 
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 
-from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame, frame_from_latlon
 from mappable.places.notes import Findings
@@ -53,6 +52,7 @@ from mappable.places.table import NO_TIME, Places
 from mappable.readers.toolkit import (
     chosen,
     drive_table,
+    having,
     homes,
     image_times,
     joined,
@@ -66,7 +66,7 @@ LAYOUT = ("sequences/*/image_?", "dataset/sequences", "oxts/data", "*/oxts/data"
 Camera = Literal["auto", "image_0", "image_1", "image_2", "image_3"]
 POSE = [f"{part}{row}" for row in (1, 2, 3) for part in ("rx", "ry", "rz", "t")]  # the matrix, row by row
 OXTS = ["latitude", "longitude", "altitude", "roll", "pitch", "yaw", *(f"value {n}" for n in range(7, 31))]
-LIMITS = {"latitude": 90.0, "longitude": 180.0}
+LIMITS = {"latitude": 90.0, "longitude": 180.0, "altitude": np.inf, "yaw": np.inf}
 LAYOUTS = "no folder sequences here or in dataset, no poses.txt, and no folder oxts/data"
 
 
@@ -78,99 +78,78 @@ def read(
     sequences: Annotated[str | None, "drives to read, such as 00,05,07 (default: all drives with poses)"] = None,
 ) -> Places:
     if (root / "poses.txt").is_file():
-        folder = next((name for name in ("images", *get_args(Camera)[1:]) if (root / name).is_dir()), None)
-        if folder is None:
+        folders = [folder for pattern in ("images", "image_?") for folder in sorted(root.glob(pattern))]
+        if not folders:
             raise BadInputError(f"{root}: found poses.txt, but no folder images next to it")
-        return _drive(root, root, folder, root / "poses.txt", found)
+        return _drive(root, root.resolve().name, folders[0], root / "poses.txt", found)
     base = root if (root / "sequences").is_dir() else root / "dataset"
     if not (base / "sequences").is_dir():
         drives = homes(root, "oxts/data", LAYOUTS, levels=3)
         return _raw(root, {name: drives[name] for name in chosen(root, sequences, drives, "drive")}, camera, found)
-    names = _with_poses(base, sequences, found)
-    if camera == "auto":
-        color = any((base / "sequences" / name / "image_2").is_dir() for name in names)
-        camera = "image_2" if color else "image_0"
-    blind = [name for name in names if not (base / "sequences" / name / camera).is_dir()]
-    found.note(f"drives have no folder {camera}", blind)
-    tables = [
-        _drive(root, base / "sequences" / name, camera, base / f"poses/{name}.txt", found)
-        for name in names
-        if name not in blind
-    ]
-    return joined(root, tables)
-
-
-def _with_poses(base: Path, wanted: str | None, found: Findings) -> list[str]:
-    """The drives to read: the wanted ones, or all with poses; the others are noted."""
     names = sorted(folder.name for folder in (base / "sequences").iterdir() if folder.is_dir())
-    posed = [name for name in names if (base / f"poses/{name}.txt").is_file()]
-    if wanted is None:
-        found.note("drives have no poses", (name for name in names if name not in posed))
-        return posed
-    for name in chosen(base, wanted, names, "sequence"):
-        if name not in posed:
-            raise BadInputError(f"{base}: sequence {name!r} has no poses (poses/{name}.txt is missing)")
-    return chosen(base, wanted, names, "sequence")
+    poses = {name: base / f"poses/{name}.txt" for name in chosen(base, sequences, names, "sequence")}
+    found.note("drives have no poses", (name for name, file in poses.items() if not file.is_file()))
+    drives = {name: base / "sequences" / name for name, file in poses.items() if file.is_file()}
+    folder = _camera(drives, "image_2", "image_0") if camera == "auto" else camera
+    drives = having(drives, folder, found, f"drives have no folder {folder}")
+    return joined(root, [_drive(root, name, drive / folder, poses[name], found) for name, drive in drives.items()])
 
 
-def _drive(root: Path, folder: Path, camera: str, poses: Path, found: Findings) -> Places:
-    name = folder.resolve().name
+def _camera(drives: dict[str, Path], color: str, gray: str) -> str:
+    return color if any((drive / color).is_dir() for drive in drives.values()) else gray
+
+
+def _drive(root: Path, name: str, folder: Path, poses: Path, found: Findings) -> Places:
     frame = Frame(f"kitti-{name}", axes=CAMERA_PLANE)
     _, matrices = read_poses(poses, POSE)
     axis = matrices[:, :, 2] / np.linalg.norm(matrices[:, :, 2], axis=1, keepdims=True)
     xyz, yaw = frame.from_original(matrices[:, :, 3]), viewing_yaw(frame.from_original(axis))
-    time, times = np.full(len(xyz), NO_TIME), folder / "times.txt"
+    time, times = np.full(len(xyz), NO_TIME), folder.parent / "times.txt"
     if times.is_file():
         time = read_words(times, ["time"]).times("time", "s")
     else:
         found.note("drives have no times.txt, so their times are unknown", [name])
     if len(time) != len(xyz):
         raise BadInputError(f"{times}: {len(time)} times, expected {len(xyz)}, one per pose in {poses}")
-    images = numbered_images(root, folder / camera, found, r"\d+", "<number>.png")
+    images = numbered_images(root, folder, found, r"\d+", "<number>.png")
     paths, rows = paired(images, range(len(xyz)), name, found)
     values = {"yaw": yaw[rows], "time": time[rows]}
-    return drive_table(root, frame, name, paths, xyz[rows], prefix=f"{name}/{camera}", **values)
+    return drive_table(root, frame, name, paths, xyz[rows], prefix=f"{name}/{folder.name}", **values)
 
 
 def _raw(root: Path, drives: dict[str, Path], camera: Camera, found: Findings) -> Places:
     """The drives of KITTI raw; their positions become metres together, in one frame."""
-    folder = f"image_0{camera[-1]}" if camera != "auto" else "image_02"
-    if camera == "auto" and not any((drive / folder / "data").is_dir() for drive in drives.values()):
-        folder = "image_00"
-    found.note(f"drives have no folder {folder}", (n for n, drive in drives.items() if not (drive / folder).is_dir()))
-    parts = [
-        _raw_drive(root, name, drive, folder, found) for name, drive in drives.items() if (drive / folder).is_dir()
-    ]
+    folder = _camera(drives, "image_02", "image_00") if camera == "auto" else f"image_0{camera[-1]}"
+    drives = having(drives, f"{folder}/data", found, f"drives have no folder {folder}")
+    parts = [_raw_drive(root, name, drive / folder, found) for name, drive in drives.items()]
     if not parts:
         raise BadInputError(f"{root}: no drive has images in {folder}/data")
-    latitude, longitude = np.concatenate([degrees for degrees, _ in parts]).T
-    frame, x, y = frame_from_latlon(latitude, longitude, "kitti")
-    places = joined(root, [table for _, table in parts])
+    places = joined(root, parts)
+    frame, x, y = frame_from_latlon(places.y, places.x, "kitti")
     return places.replace(x=x, y=y, frames=frame)
 
 
-def _raw_drive(root: Path, name: str, drive: Path, camera: str, found: Findings) -> tuple[Floats, Places]:
-    """Latitude and longitude (n, 2) of the images of a drive with a position, and their table without x and y."""
+def _raw_drive(root: Path, name: str, folder: Path, found: Findings) -> Places:
+    """The images of a drive with a position; x and y are longitude and latitude."""
     if name.endswith("_extract"):
-        raise BadInputError(f"{drive}: images and positions are not synchronized; use the drive that ends in _sync")
-    known = {int(file.stem): file for file in sorted((drive / "oxts/data").glob("*.txt")) if file.stem.isdecimal()}
-    images = numbered_images(root, drive / camera / "data", found, r"\d+", "<number>.png")
-    paths, rows = paired(images, list(known), name, found)
+        raise BadInputError(f"{folder}: images and positions are not synchronized; use the drive that ends in _sync")
+    files = {int(file.stem): file for file in sorted(folder.parent.glob("oxts/data/*.txt")) if file.stem.isdecimal()}
+    images = numbered_images(root, folder / "data", found, r"\d+", "<number>.png")
+    paths, rows = paired(images, list(files), name, found)
     if not paths:
-        raise BadInputError(f"{drive}: no image in {camera}/data has a file in oxts/data")
-    numbers = np.array(list(known))[rows]
-    values = np.array([_oxts(known[number]) for number in numbers.tolist()])
-    stamps = drive / camera / "timestamps.txt"
+        raise BadInputError(f"{folder}: no image has a file in oxts/data")
+    numbers = np.array(list(files))[rows]
+    latitude, longitude, altitude, yaw = np.array([_oxts(files[number]) for number in numbers.tolist()]).T
+    stamps = folder / "timestamps.txt"
     found.note("drives have no timestamps.txt, so their times are unknown", [] if stamps.is_file() else [name])
-    xyz = np.column_stack([np.zeros((len(rows), 2)), values[:, 2]])
-    more = {"yaw": values[:, 5], "time": image_times(stamps, numbers)}
-    return values[:, :2], drive_table(root, Frame("kitti"), name, paths, xyz, prefix=f"{name}/{camera}", **more)
+    xyz = np.column_stack([longitude, latitude, altitude])
+    values = {"yaw": yaw, "time": image_times(stamps, numbers)}
+    return drive_table(root, Frame("kitti"), name, paths, xyz, prefix=f"{name}/{folder.name}", **values)
 
 
 def _oxts(file: Path) -> list[float]:
-    """Latitude, longitude, altitude, roll, pitch and yaw; yaw is in radians, counter-clockwise from east."""
+    """Latitude, longitude, altitude and yaw; yaw is in radians, counter-clockwise from east."""
     table = read_words(file, OXTS)
     if len(table) != 1:
         raise BadInputError(f"{file}: {len(table)} rows, expected one with {len(OXTS)} numbers")
-    limits = {name: LIMITS.get(name, np.inf) for name in OXTS[:6]}
-    return [float(table.numbers(name, -limit, limit)[0]) for name, limit in limits.items()]
+    return [float(table.numbers(name, -limit, limit)[0]) for name, limit in LIMITS.items()]

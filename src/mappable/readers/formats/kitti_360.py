@@ -16,19 +16,25 @@ Written from the description of the set; not tried on real files.
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
-
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
 from mappable.places.notes import Findings
 from mappable.places.rotations import viewing_yaw
 from mappable.places.table import Places
-from mappable.readers.toolkit import chosen, drive_table, image_times, joined, numbered_images, paired, read_poses
+from mappable.readers.toolkit import (
+    chosen,
+    drive_table,
+    having,
+    image_times,
+    joined,
+    numbered_images,
+    paired,
+    read_poses,
+)
 
 LAYOUT = ("data_poses/*/cam0_to_world.txt",)
 KITTI_360 = Frame("kitti-360")
 COLUMNS = ["number", *(f"m{row}{column}" for row in range(1, 5) for column in range(1, 5))]
-LAST = 10**10 - 1  # largest number in the name of an image
 
 
 def read(
@@ -41,17 +47,16 @@ def read(
     drives = sorted(file.parent.name for file in root.glob("data_poses/*/cam0_to_world.txt"))
     if not drives:
         raise BadInputError(f"{root}: no file data_poses/*/cam0_to_world.txt")
-    wanted = chosen(root, sequences, drives, "drive")
-    blind = [name for name in wanted if not (root / "data_2d_raw" / name / camera / "data_rect").is_dir()]
-    found.note(f"drives have no folder {camera}/data_rect and were left out", blind)
-    return joined(root, [_drive(root, name, camera, found) for name in wanted if name not in blind])
+    folders = {name: root / "data_2d_raw" / name / camera for name in chosen(root, sequences, drives, "drive")}
+    folders = having(folders, "data_rect", found, f"drives have no folder {camera}/data_rect and were left out")
+    return joined(root, [_drive(root, name, folder, found) for name, folder in folders.items()])
 
 
-def _drive(root: Path, name: str, camera: str, found: Findings) -> Places:
-    folder = root / "data_2d_raw" / name / camera
+def _drive(root: Path, name: str, folder: Path, found: Findings) -> Places:
     table, matrices = read_poses(root / "data_poses" / name / "cam0_to_world.txt", COLUMNS, rows=4)
-    numbers = table.numbers("number", 0, LAST).astype(np.int64)
+    numbers = table.times("number", "ns")
     images = numbered_images(root, folder / "data_rect", found, r"\d+", "<number>.png")
     paths, rows = paired(images, numbers.tolist(), name, found, few=True)
     values = {"yaw": viewing_yaw(matrices[rows, :3, 2]), "time": image_times(folder / "timestamps.txt", numbers[rows])}
-    return drive_table(root, KITTI_360, name, paths, matrices[rows, :3, 3], prefix=f"{name}/{camera}", **values)
+    prefix = f"{name}/{folder.name}"
+    return drive_table(root, KITTI_360, name, paths, matrices[rows, :3, 3], prefix=prefix, **values)

@@ -37,13 +37,15 @@ import pyarrow.parquet
 from mappable.arrays import Floats
 from mappable.errors import BadInputError, listed, shown
 from mappable.places.files import is_own_table, load_places
-from mappable.places.frames import MAX_RADIUS, Frame, frame_from_latlon
+from mappable.places.frames import Frame
 from mappable.places.notes import Findings
 from mappable.places.table import SPLITS, Places
 from mappable.readers import columns
 from mappable.readers.columns import Angles
+from mappable.readers.toolkit import in_one_plane
 from mappable.tables import Table, read_table
 
+ONE_FILE = True
 SCORE = 0.8  # a table may be part of another format
 LONGEST_HEAD = 100_000  # characters of the line with the names of columns
 KNOWN_NAMES = ("places.parquet", "places.csv", "manifest.parquet", "manifest.csv")
@@ -113,7 +115,7 @@ def read(
         raise BadInputError(f"{file}: the table has no rows")
     if images is not None and not images.is_dir():
         raise BadInputError(f"--images is {images}, expected the folder that contains the paths of the table")
-    table = _with_splits(table, other_splits, found)
+    table = _with_splits(table, other_splits == "clear", found)
     if columns.in_degrees(table):
         if crs is not None or unit != "m" or scale is not None:
             what = "the options unit, scale and crs need columns x and y, but it has latitude and longitude"
@@ -122,30 +124,19 @@ def read(
         frames, x, y, z = _from_degrees(table, frame, angles)
     else:
         frames, x, y, z = _from_metres(table, frame or file.parent.resolve().name, unit, scale, crs)
-    given = table.columns
-    paths = [_normal(path) for path in given["path"]]
-    folders = [path.rpartition("/")[0] or "." for path in paths]
-    texts: dict[str, Any] = {name: given.get(name) for name in ("frame", "condition", "split", "role", "place_id")}
+    texts: dict[str, Any] = {
+        name: table.columns.get(name) for name in ("frame", "condition", "split", "role", "place_id")
+    }
+    paths = [_normal(path) for path in table.columns["path"]]
+    texts["sequence"] = table.columns.get("sequence", [path.rpartition("/")[0] or "." for path in paths])
+    yaw, time = _yaw(table, found), columns.times(table, found, time_unit)
     with table.naming_rows():
-        return Places(
-            path=paths,
-            root=images or file.parent,
-            x=x,
-            y=y,
-            z=z,
-            frames=frames,
-            yaw=_yaw(table, found),
-            time=columns.times(table, found, time_unit),
-            sequence=given.get("sequence", folders),
-            **texts,
-        )
+        return Places(path=paths, root=images or file.parent, frames=frames, x=x, y=y, z=z, yaw=yaw, time=time, **texts)
 
 
 def _find_table(folder: Path) -> Path:
-    for name in KNOWN_NAMES:
-        if (folder / name).is_file():
-            return folder / name
-    tables = sorted(file for file in folder.glob("*") if file.suffix in (".csv", ".parquet"))
+    tables = [folder / name for name in KNOWN_NAMES if (folder / name).is_file()][:1]
+    tables = tables or sorted(file for file in folder.glob("*") if file.suffix in (".csv", ".parquet"))
     if len(tables) != 1:
         names = ", ".join(file.name for file in tables) or "none"
         expected = f"expected one table (.csv or .parquet), found: {names}"
@@ -161,35 +152,35 @@ def _normal(path: str) -> str:
     return path
 
 
-def _with_splits(table: Table, others: str, found: Findings) -> Table:
+def _with_splits(table: Table, clear: bool, found: Findings) -> Table:
     """The table without splits that are not ours, or an error for the first one."""
-    if "split" not in table.columns:
-        return table
-    splits = table.columns["split"]
-    unknown = [split for split in splits if split not in SPLITS]
-    if others == "refuse":
+    splits = table.columns.get("split", [])
+    unknown = np.array([split not in SPLITS for split in splits], dtype=bool)
+    if not clear:
         expected = f"expected {', '.join(SPLITS[1:])} or nothing; or use --other-splits clear"
-        table.refuse(np.array([split not in SPLITS for split in splits], dtype=bool), "split", expected)
-    for name in sorted(set(unknown)):
-        found.say(f"{unknown.count(name):,} places of split {shown(name)} are not used")
-    table.columns["split"] = [split if split in SPLITS else "" for split in splits]
+        table.refuse(unknown, "split", expected)
+    for name in sorted({splits[row] for row in np.flatnonzero(unknown)}):
+        found.say(f"{splits.count(name):,} places of split {shown(name)} are not used")
+    if unknown.any():
+        table.columns["split"] = [split if split in SPLITS else "" for split in splits]
     return table
 
 
 def _yaw(table: Table, found: Findings) -> Floats | None:
     """The yaws. Programs write 0 if they do not know the heading, so a heading of 0 in every row counts as unknown."""
     yaw = columns.yaw(table)
-    given = "yaw" not in table.columns and "heading" in table.columns
-    if given and len(table) > 1 and not columns.optional(table, "heading").any():
-        found.say(f"heading is 0 in all rows of {table.file.name}, so it counts as unknown")
-        return None
-    return yaw
+    if "yaw" in table.columns or "heading" not in table.columns or len(table) < 2:
+        return yaw
+    if columns.optional(table, "heading").any():
+        return yaw
+    found.say(f"heading is 0 in all rows of {table.file.name}, so it counts as unknown")
+    return None
 
 
-def _frame_names(table: Table) -> list[str]:
-    """The values of the column `frame`; empty if there is no such column."""
-    names = table.columns.get("frame", [])
-    table.refuse(np.array([not name for name in names], dtype=bool), "frame", "expected a name")
+def _frame_names(table: Table, default: str) -> list[str]:
+    """The name of the frame of each row."""
+    names = table.columns.get("frame", [default] * len(table))
+    table.refuse(np.array([not name for name in names]) & ("frame" in table.columns), "frame", "expected a name")
     return names
 
 
@@ -202,8 +193,8 @@ def _from_metres(table: Table, default_name: str, unit: GivenUnit, scale: float 
         raise BadInputError(f"--scale gives metres per unit, and --unit is {unit}: give one of them")
     if scale is not None and not 0 < scale < np.inf:
         raise BadInputError(f"--scale is {scale:g}, expected metres per unit, above 0")
-    x, y, z = table.numbers("x"), table.numbers("y"), columns.optional(table, "z")
-    names = np.array(_frame_names(table) or [default_name] * len(table), dtype=object)
+    _, x, y, z = columns.positions(table)
+    names = np.array(_frame_names(table, default_name), dtype=object)
     distinct = list(dict.fromkeys(names))
     if crs is None:
         factor = scale or (FOOT if unit == "ft" else 1.0)
@@ -217,7 +208,7 @@ def _from_metres(table: Table, default_name: str, unit: GivenUnit, scale: float 
         if len(distinct) > 1:
             raise BadInputError(f"{table.file}: a CRS in feet needs one frame; split the table by its column frame")
         longitude, latitude = Transformer.from_crs(crs, "EPSG:4326", always_xy=True).transform(x, y)
-        frame, x, y = frame_from_latlon(np.asarray(latitude), np.asarray(longitude), distinct[0])
+        frame, x, y = in_one_plane(np.asarray(latitude), np.asarray(longitude), table.where, distinct[0])
         return [frame], x, y, z * per_unit
     frames = {name: Frame.near(name, x[names == name], y[names == name], crs) for name in distinct}
     origin = np.array([frames[name].origin for name in names])
@@ -241,27 +232,22 @@ def _metres_per_unit(crs: str) -> float:
 
 def _with_fix(table: Table, angles: Angles, found: Findings) -> Table:
     """The rows that are not at latitude 0, longitude 0, which receivers write if they have no fix."""
-    latitude, longitude = columns.latitude_and_longitude(table, angles)
-    lost = (latitude == 0) & (longitude == 0)
-    if lost.all():
+    _, longitude, latitude, _ = columns.positions(table, angles)
+    fixed = (latitude != 0) | (longitude != 0)
+    if not fixed.any():
         raise BadInputError(f"{table.file}: every row is at latitude 0, longitude 0, so no row has a position")
     paths = table.columns["path"]
-    names = (f"{paths[row]}, row {table.row_numbers[row]}" for row in np.flatnonzero(lost))
-    found.note("rows are at latitude 0, longitude 0, so no fix (left out)", names)
-    return table.at(np.flatnonzero(~lost).tolist()) if lost.any() else table
+    lost = (f"{paths[row]}, row {table.row_numbers[row]}" for row in np.flatnonzero(~fixed))
+    found.note("rows are at latitude 0, longitude 0, so no fix (left out)", lost)
+    return table if fixed.all() else table.at(np.flatnonzero(fixed).tolist())
 
 
 def _from_degrees(table: Table, frame: str | None, angles: Angles) -> Placed:
     """The frame, and the coordinates in metres, of the columns latitude and longitude."""
-    latitude, longitude = columns.latitude_and_longitude(table, angles)
-    names = sorted(set(_frame_names(table)))
+    _, longitude, latitude, altitude = columns.positions(table, angles)
+    names = sorted(set(_frame_names(table, frame or "")))
     if len(names) > 1:
         what = f"latitudes and longitudes need one frame, but the column frame has {', '.join(names)}"
         raise BadInputError(f"{table.file}: {what}")
-    own, x, y = frame_from_latlon(latitude, longitude, names[0] if names else frame)
-    far = np.flatnonzero(~(np.hypot(x, y) < MAX_RADIUS))
-    if len(far):
-        where = f"{latitude[far[0]]:g}, {longitude[far[0]]:g} is more than {MAX_RADIUS / 1000:,.0f} km from the median"
-        row = f"{table.file}, row {table.row_numbers[far[0]]}"
-        raise BadInputError(f"{row}: {where}, too far for one flat frame; split the table")
-    return [own], x, y, columns.optional(table, "altitude")
+    plane, x, y = in_one_plane(latitude, longitude, table.where, names[0] or None)
+    return [plane], x, y, altitude

@@ -54,60 +54,57 @@ def read(
         Source, "positions and directions: Mapillary's own if there are some, or those of the GPS"
     ] = "computed",
 ) -> Places:
-    records = _records(root)
+    records = _records(root, "computed_" if source == "computed" else "")
     if not records:
         raise BadInputError(f"{root}: no JSON file of Mapillary with images")
-    by_name = {name: file for file in image_files(root) for name in (file.stem, below(root, file))}
-    files = {key: by_name.get(record["beside"], by_name.get(key)) for key, record in records.items()}
-    taken = {file for file in files.values() if file is not None}
-    found.note("images have no JSON", sorted(below(root, file) for file in {*by_name.values()} - taken))
+    by_name = {name: below(root, file) for file in image_files(root) for name in (file.stem, below(root, file))}
+    files = {key: by_name.get(record["beside"], by_name.get(key, "")) for key, record in records.items()}
+    found.note("images have no JSON", sorted({*by_name.values()} - {*files.values()}))
     found.note("images of the JSON have no file (left out)", sorted(key for key, file in files.items() if not file))
-    places = {key: _position(records[key], source) for key, file in files.items() if file}
-    found.note("images have no position (left out)", (key for key, place in places.items() if place is None))
-    ids = [key for key, place in places.items() if place is not None]
+    there = [key for key, file in files.items() if file]
+    degrees = {key: _position(records[key]) for key in there}
+    ids = [key for key, place in degrees.items() if place is not None]
+    found.note("images have no position (left out)", (key for key in there if degrees[key] is None))
     if not ids:
         raise BadInputError(f"{root}: no image has both a file and a position")
-    degrees = np.array([places[key] for key in ids], dtype=np.float64)
-    frame, x, y = frame_from_latlon(degrees[:, 1], degrees[:, 0])
+    longitude, latitude = np.array([degrees[key] for key in ids], dtype=np.float64).T
+    frame, x, y = frame_from_latlon(latitude, longitude)
     kept = [records[key] for key in ids]
     if source == "computed":
-        plain = (
-            key for key, record in zip(ids, kept, strict=True) if not isinstance(record.get("computed_geometry"), dict)
-        )
+        plain = (key for key in ids if not isinstance(records[key].get("computed_geometry"), dict))
         found.note("images have only the position of the GPS", plain)
     stamps = [record.get("captured_at") for record in kept]
     return Places(
-        path=[below(root, files[key] or root) for key in ids],
+        path=[files[key] for key in ids],
         place_id=ids,
         root=root,
         frames=frame,
         x=x,
         y=y,
-        z=[_number(record, "altitude", source) for record in kept],
-        yaw=yaw_from_compass(np.deg2rad([_number(record, "compass_angle", source) for record in kept])),
+        z=[_number(record, "altitude") for record in kept],
+        yaw=yaw_from_compass(np.deg2rad([_number(record, "compass_angle") for record in kept])),
         time=[stamp * 10**6 if type(stamp) is int and 0 < stamp < LATEST else NO_TIME for stamp in stamps],
         sequence=[str(record.get("sequence") or record.get("sequence_id") or "") for record in kept],
     )
 
 
-def _records(root: Path) -> dict[str, Record]:
-    """The images in all JSON files by id. `label` names one in errors; `beside` is the image next to a side file."""
+def _records(root: Path, computed: str) -> dict[str, Record]:
+    """The images in all JSON files by id.
+
+    `label` names one in errors; `beside` is the image next to a side file; `best` has the prefixes of names of values.
+    """
     records: dict[str, Record] = {}
-    for folder, _, names in walk(root):
-        for name in names:
-            if not name.lower().endswith(".json"):
-                continue
-            file = root / join(folder, name)
-            content = read_json(file, MAX_BYTES)
-            content = (
-                content["data"] if isinstance(content, dict) and isinstance(content.get("data"), list) else content
-            )
-            for record in content if isinstance(content, list) else [content]:
-                record = _in_new_names(record) if isinstance(record, dict) else {}
-                if "geometry" in record or "computed_geometry" in record:
-                    key = str(record.get("id") or name.partition(".")[0])
-                    beside = join(folder, name[: -len(".json")])
-                    records[key] = record | {"label": f"{file}, image {shown(key)}", "beside": beside}
+    paths = (join(folder, name) for folder, _, names in walk(root) for name in names)
+    for path in (path for path in paths if path.lower().endswith(".json")):
+        content = read_json(root / path, MAX_BYTES)
+        if isinstance(content, dict) and isinstance(content.get("data"), list):
+            content = content["data"]
+        for record in content if isinstance(content, list) else [content]:
+            record = _in_new_names(record) if isinstance(record, dict) else {}
+            if "geometry" in record or "computed_geometry" in record:
+                key = str(record.get("id") or path.rpartition("/")[2].partition(".")[0])
+                about = {"label": f"{root / path}, image {shown(key)}", "beside": path[: -len(".json")]}
+                records[key] = record | about | {"best": list(dict.fromkeys((computed, "")))}
     return records
 
 
@@ -119,9 +116,9 @@ def _in_new_names(record: Record) -> Record:
     return renamed | record
 
 
-def _position(record: Record, source: Source) -> tuple[float, float] | None:
+def _position(record: Record) -> tuple[float, float] | None:
     """Longitude and latitude in degrees."""
-    for key in ("computed_geometry", "geometry") if source == "computed" else ("geometry",):
+    for key in (f"{prefix}geometry" for prefix in record["best"]):
         place = record.get(key)
         coordinates = place.get("coordinates") if isinstance(place, dict) else None
         if coordinates is None:
@@ -139,6 +136,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
 
 
-def _number(record: Record, name: str, source: Source) -> float:
-    keys = (f"computed_{name}", name) if source == "computed" else (name,)
-    return next((float(record[key]) for key in keys if _is_number(record.get(key))), float("nan"))
+def _number(record: Record, name: str) -> float:
+    values: list[Any] = [record.get(f"{prefix}{name}") for prefix in record["best"]]
+    return next((float(value) for value in values if _is_number(value)), float("nan"))

@@ -33,7 +33,6 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from mappable.arrays import Bools
 from mappable.errors import BadInputError, shown
 from mappable.places import geodesy
 from mappable.places.angles import yaw_from_compass
@@ -41,12 +40,14 @@ from mappable.places.frames import Frame
 from mappable.places.notes import Findings
 from mappable.places.table import NO_TIME, Places
 from mappable.readers.toolkit import below, chosen, join, joined, list_folder
+from mappable.readers.zones import crs_of, move
 from mappable.tables import Table, read_table
 from mappable.times import guess_unit, nanoseconds
 
 LAYOUT = ("train_val", "*/database/postprocessed.csv", "database/postprocessed.csv")
-VALIDATION = frozenset({"cph", "sf"})
-TEST = frozenset({"miami", "athens", "buenosaires", "stockholm", "bengaluru", "kampala"})
+SPLITS = dict.fromkeys(("cph", "sf"), "calibration") | dict.fromkeys(
+    ("miami", "athens", "buenosaires", "stockholm", "bengaluru", "kampala"), "test"
+)
 ROLES = {"database": "reference", "query": "query"}  # by folder
 TABLES = ("postprocessed.csv", "raw.csv", "seq_info.csv")
 Panoramas = Literal["drop", "keep"]
@@ -83,33 +84,28 @@ def read(
 
 def _cities(root: Path) -> dict[str, Path]:
     """The folders of the cities in ROOT by name."""
-    if not root.is_dir():
-        raise BadInputError(f"{root}: not a folder")
-    folders = [root, *(one for inside in ("train_val", "test", ".") for one in sorted((root / inside).glob("*")))]
     known: dict[str, Path] = {}
-    for folder in folders:
-        if any((folder / side).is_dir() for side in ROLES):
-            name = Path(os.path.normpath(folder.absolute())).name
-            if name in known:
-                raise BadInputError(f"{root}: duplicate city {name}, in {known[name]} and in {folder}")
-            known[name] = folder
+    for pattern in ("", "train_val/*", "test/*", "*"):
+        for folder in sorted(root.glob(pattern)) if pattern else [root]:
+            if any((folder / side).is_dir() for side in ROLES):
+                name = _normal(folder).name
+                if name in known:
+                    raise BadInputError(f"{root}: duplicate city {name}, in {known[name]} and in {folder}")
+                known[name] = folder
     if not known:
         raise BadInputError(f"{root}: no city found; expected train_val/<city>/query or database, or test/<city>/…")
     return known
 
 
-def _split(name: str, city: Path) -> str:
-    if name in VALIDATION:
-        return "calibration"
-    below_test = Path(os.path.normpath(city.absolute())).parent.name == "test"
-    return "test" if name in TEST or below_test else "train"
+def _normal(folder: Path) -> Path:
+    return Path(os.path.normpath(folder.absolute()))
 
 
 def _side(
     root: Path, city: str, folder: Path, panoramas: Panoramas, view: View, subtask: Subtask, found: Findings
 ) -> Columns:
     """The wanted images of a city's database or query folder, in order of sequence and frame number."""
-    label = f"{city}/{folder.name}"
+    label, inside = f"{city}/{folder.name}", below(root, folder)
     missing = [name for name in (*TABLES, "images") if not (folder / name).exists()]
     if missing:
         text = "folders were left out, because a table or the images are missing"
@@ -118,13 +114,13 @@ def _side(
     keys, (post, raw, info) = _matched(label, folder, found)
     sequence = info.texts("sequence_id" if "sequence_id" in info.columns else "sequence_key")
     light = zip(post.texts("night"), _flags(post, "night"), strict=True)
-    inside = below(root, folder)
+    split = SPLITS.get(city, "test" if _normal(folder).parents[1].name == "test" else "train")
     texts = {
         "path": [join(inside, f"images/{key}.jpg") for key in keys],
         "place_id": [f"{label}/{key}" for key in keys],
         "sequence": [f"{label}/{one}" for one in sequence],
         "condition": [("night" if dark else "day") if text else "" for text, dark in light],
-        "split": [_split(city, folder.parent)] * len(keys),
+        "split": [split] * len(keys),
         "role": [ROLES[folder.name]] * len(keys),
     }
     columns: Columns = {name: np.array(column, dtype=object) for name, column in texts.items()} | {
@@ -157,25 +153,21 @@ def _side(
 def _matched(label: str, folder: Path, found: Findings) -> tuple[list[str], list[Table]]:
     """The keys that are in all tables and on disk, in the order of the first table, and these rows of each table."""
     tables = [read_table(folder / name) for name in TABLES]
-    on_disk = {name.removesuffix(".jpg") for name in list_folder(folder / "images") if name.endswith(".jpg")}
-    indexes = []
-    for table in tables:
-        index: dict[str, int] = {}
-        again = []
-        for row, key in enumerate(table.texts("key")):
-            if index.setdefault(key, row) != row:
-                again.append(f"{table.file}, row {table.row_numbers[row]}: key {shown(key)}")
-        found.note("rows have the same key as an earlier row and were left out", again)
-        indexes.append(index)
-    everywhere = on_disk.intersection(*indexes)
-    sources = {**dict(zip(TABLES, indexes, strict=True)), "images": on_disk}
-    lost = []
-    for key in sorted(on_disk.union(*indexes) - everywhere):
-        absent = ", ".join(name for name, source in sources.items() if key not in source)
-        lost.append(f"{label}/{key}: not in {absent}")
+    images = list_folder(folder / "images")
+    rows: dict[str, dict[str, int]] = {"images": {name[:-4]: 0 for name in images if name.endswith(".jpg")}}
+    for name, table in zip(TABLES, tables, strict=True):
+        rows[name] = {}
+        again = [row for row, key in enumerate(table.texts("key")) if rows[name].setdefault(key, row) != row]
+        text = "rows have the same key as an earlier row and were left out"
+        found.note(text, (f"{table.where(row)}: key {shown(table.columns['key'][row])}" for row in again))
+    everywhere = set.intersection(*map(set, rows.values()))
+    lost = [
+        f"{label}/{key}: not in {', '.join(name for name in (*TABLES, 'images') if key not in rows[name])}"
+        for key in sorted(set().union(*rows.values()) - everywhere)
+    ]
     found.note("images were left out, because they are missing in a table or on disk", lost)
-    keys = [key for key in indexes[0] if key in everywhere]
-    return keys, [table.at([index[key] for key in keys]) for table, index in zip(tables, indexes, strict=True)]
+    keys = [key for key in rows[TABLES[0]] if key in everywhere]
+    return keys, [table.at([rows[name][key] for key in keys]) for name, table in zip(TABLES, tables, strict=True)]
 
 
 def _subtask_keys(file: Path, subtask: str) -> set[str]:
@@ -187,46 +179,36 @@ def _subtask_keys(file: Path, subtask: str) -> set[str]:
 
 def _flags(table: Table, name: str) -> list[bool]:
     """A column of True and False; an empty value is False."""
-
-    def convert(text: str) -> bool:
-        if text.lower() not in FLAGS:
-            raise ValueError
-        return FLAGS[text.lower()]
-
-    return table.parse(name, convert, "expected True or False")
+    texts = [text.lower() for text in table.texts(name)]
+    table.refuse(np.array([text not in FLAGS for text in texts], dtype=bool), name, "expected True or False")
+    return [FLAGS[text] for text in texts]
 
 
 def _time(text: str) -> int:
     """Nanoseconds since 1970; NO_TIME for a date without time of day and for an empty text."""
-    if not text or DAY.fullmatch(text):
-        return NO_TIME
-    return nanoseconds(text, guess_unit(text))
+    return nanoseconds(text, guess_unit(text)) if text and not DAY.fullmatch(text) else NO_TIME
 
 
 def _in_frame(root: Path, city: str, sides: list[Columns], found: Findings) -> Places:
     """The places of a city in its frame: the UTM zone in which most easting and northing agree with lon and lat."""
     columns: Columns = {name: np.concatenate([side[name] for side in sides]) for name in sides[0]}
-    longitude, latitude = columns.pop("longitude"), columns.pop("latitude")
+    longitude, latitude, x, y = (columns.pop(name) for name in ("longitude", "latitude", "x", "y"))
     known = np.isfinite(longitude) & np.isfinite(latitude)
-    cells = np.unique(np.floor(np.column_stack([latitude, longitude]))[known], axis=0)  # a degree lies in one zone
-    near: dict[str, Bools] = {}
-    for crs in sorted({geodesy.utm_crs(*cell) for cell in cells.tolist()}):
+    degrees = np.unique(np.floor(np.column_stack([latitude, longitude]))[known], axis=0)  # each lies in one zone
+    zone = np.zeros(len(x), dtype=np.int64)
+    for crs in sorted({geodesy.utm_crs(*corner) for corner in degrees.tolist()}):
         east, north = geodesy.project(latitude, longitude, crs)
-        near[crs] = np.hypot(columns["x"] - east, columns["y"] - north) <= AGREEMENT
-    home = max(near, key=lambda crs: np.count_nonzero(near[crs]), default=None)
-    good = ~known | np.any([*near.values(), np.zeros(len(known), dtype=bool)], axis=0)
-    if home is None or 2 * np.count_nonzero(good & known) < np.count_nonzero(known):
+        zone[np.hypot(x - east, y - north) <= AGREEMENT] = int(crs.removeprefix("EPSG:"))
+    codes, counts = np.unique(zone[zone > 0], return_counts=True)
+    good, frame = ~known | (zone > 0), Frame.near(city, x, y)
+    if len(codes) == 0 or 2 * counts.sum() < np.count_nonzero(known):
         found.say(f"{city}: easting and northing agree with lon and lat in no UTM zone: the frame has no CRS")
-        good[:], home = True, None
-    for crs, agrees in near.items():
-        if home and (rows := agrees & ~near[home]).any():
-            x, y = columns["x"][rows], columns["y"][rows]
-            columns["x"][rows], columns["y"][rows] = geodesy.transform(x, y, crs, home)
-            zones = f"from {geodesy.utm_name(crs)} to {geodesy.utm_name(home)}, the zone of the others"
-            found.say(f"{city}: {np.count_nonzero(rows):,} images were converted {zones}", warning=False)
+        good[:] = True
+    else:
+        home = int(codes[counts.argmax()])
+        move(x, y, zone, np.where(zone > 0, home, 0), found, f"{city}: ")
+        frame = Frame.near(city, x[good], y[good], crs_of(home))
     far = "images were left out, because easting and northing are far from longitude and latitude"
     found.note(far, columns["place_id"][~good])
-    columns = {name: column[good] for name, column in columns.items()}
-    frame = Frame.near(city, columns["x"], columns["y"], home)
-    columns["x"], columns["y"] = columns["x"] - frame.origin[0], columns["y"] - frame.origin[1]
-    return Places(**columns, frames=frame, root=root)
+    x, y = x[good] - frame.origin[0], y[good] - frame.origin[1]
+    return Places(x=x, y=y, **{name: column[good] for name, column in columns.items()}, frames=frame, root=root)

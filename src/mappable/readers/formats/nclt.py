@@ -26,8 +26,8 @@ from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import Frame
 from mappable.places.notes import Findings
 from mappable.places.table import Places
-from mappable.readers.toolkit import columns, drive_table, homes, joined, numbered_images
-from mappable.readers.tracks import Track, in_time_order
+from mappable.readers.toolkit import columns, homes, joined, numbered_images, unknown
+from mappable.readers.tracks import TimedImages, Track
 from mappable.tables import read_values
 
 LAYOUT = ("groundtruth_????-??-??.csv", "*/lb3/Cam?", "lb3/Cam?")
@@ -45,30 +45,24 @@ def read(
     max_gap_s: Annotated[float, "largest time in seconds between the positions before and after an image"] = 0.5,
 ) -> Places:
     missing = f"no run found; expected folders such as 2012-01-08/lb3/{camera}"
-    runs = {name: run for name, run in homes(root, f"lb3/{camera}", missing).items() if RUN.fullmatch(name)}
-    truths = {name: _truth(name, run) for name, run in runs.items()}
-    found.note("runs have no groundtruth_<run>.csv and were left out", (n for n, file in truths.items() if not file))
     tables = []
-    for name, file in truths.items():
-        if file is not None:
-            track, folder = _track(file, found), runs[name] / "lb3" / camera
-            images = numbered_images(root, folder, found, r"\d{16}", "<microseconds>.tiff")
-            paths, time = list(images.values()), np.array(list(images), dtype=np.int64) * 1000
-            poses = track.at(time)
-            rows = poses.usable(paths, max_gap_s, "the ground truth", found)
-            values = {"yaw": poses.yaw[rows] if camera == FORWARD else None, "time": time[rows]}
-            kept = [paths[row] for row in rows]
-            tables.append(drive_table(root, NCLT, name, kept, poses.xyz[rows], prefix=f"{name}/{camera}", **values))
+    for name, run in homes(root, f"lb3/{camera}", missing).items():
+        around = run.resolve().parent
+        folders = (run, around, around / "ground_truth")
+        truth = next((file for folder in folders if (file := folder / f"groundtruth_{name}.csv").is_file()), None)
+        if RUN.fullmatch(name) and truth is None:
+            found.note("runs have no groundtruth_<run>.csv and were left out", [name])
+        elif truth is not None:
+            named = numbered_images(root, run / "lb3" / camera, found, r"\d{16}", "<microseconds>.tiff", "us")
+            track = _track(truth, camera == FORWARD, found)
+            images = TimedImages.numbered(named)
+            prefix = f"{name}/{camera}"
+            tables.append(images.place(root, NCLT, name, track, max_gap_s, found, "the ground truth", prefix=prefix))
     return joined(root, tables)
 
 
-def _truth(name: str, run: Path) -> Path | None:
-    around = run.resolve().parent
-    places = (run, around, around / "ground_truth")
-    return next((file for folder in places if (file := folder / f"groundtruth_{name}.csv").is_file()), None)
-
-
-def _track(file: Path, found: Findings) -> Track:
+def _track(file: Path, forward: bool, found: Findings) -> Track:
+    """The positions of the robot, and its heading if the camera looks `forward`."""
     table = read_values(file, COLUMNS)
     values = zip(*(table.columns[name] for name in COLUMNS), strict=True)
     known = [row for row, words in enumerate(values) if "nan" not in " ".join(words).lower()]
@@ -76,8 +70,6 @@ def _track(file: Path, found: Findings) -> Track:
     if not known:
         raise BadInputError(f"{file}: no row has a position")
     table = table.at(known)
-    time = table.times("t", "us")
     xyz = columns(table, ("east", "north", "down")) * (1, 1, -1)
-    yaw = yaw_from_compass(table.numbers("heading", -2 * np.pi, 2 * np.pi))
-    rows = in_time_order(table, time, found)
-    return Track(time[rows], xyz[rows], yaw[rows])
+    yaw = yaw_from_compass(table.numbers("heading", -2 * np.pi, 2 * np.pi)) if forward else unknown(len(table))
+    return Track.ordered(table, table.times("t", "us"), xyz, found, yaw)

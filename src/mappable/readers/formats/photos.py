@@ -27,7 +27,6 @@ These files are left out and listed:
 
 import math
 import re
-import struct
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +40,6 @@ from PIL.ExifTags import GPS, IFD, Base
 
 from mappable import progress
 from mappable.arrays import MAX_COORDINATE, Ints
-from mappable.errors import BadInputError
 from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import MAX_RADIUS, frame_from_latlon
 from mappable.places.notes import Findings
@@ -74,8 +72,6 @@ def fits(root: Path) -> str:
 
 
 def read(root: Path, found: Findings) -> Places:
-    if not root.is_dir():
-        raise BadInputError(f"{root}: expected a folder of photos, got a file")
     photos = _read_photos(root, found)
     if not photos:
         return no_places(root)
@@ -130,11 +126,10 @@ class _LeftOutError(Exception):
 def _read_photos(root: Path, found: Findings) -> list[_Photo]:
     files = image_files(root)
     readable = {file.with_suffix("") for file in files}
-    others = (
-        join(folder, name) for folder, _, names in walk(root) for name in names if name.lower().endswith(TO_CONVERT)
-    )
-    alone = (path for path in others if (root / path).with_suffix("") not in readable)
-    found.note("files have an unsupported format (left out); convert them to JPEG first", sorted(alone))
+    others = (join(folder, name) for folder, _, names in walk(root) for name in names)
+    raw = (path for path in others if path.lower().endswith(TO_CONVERT))
+    alone = sorted(path for path in raw if (root / path).with_suffix("") not in readable)
+    found.note("files have an unsupported format (left out); convert them to JPEG first", alone)
     photos = []
     for file in progress.track(files, "reading EXIF data", len(files)):
         path = below(root, file)
@@ -159,44 +154,31 @@ def _read_photo(file: Path, path: str, sequence: str, found: Findings) -> _Photo
     datum = "".join(filter(str.isalnum, _text(gps.get(GPS.GPSMapDatum)).upper()))
     if datum not in ("", "WGS84", "WGS1984"):
         found.note("photos have a datum other than WGS 84; their positions are used as WGS 84", [f"{path}: {datum}"])
-    values = {}
-    for tag, name, low, high in (
-        (GPS.GPSAltitude, "altitude", -MAX_COORDINATE, MAX_COORDINATE),
-        (GPS.GPSImgDirection, "direction", 0, 360),
-    ):
+
+    def number(tag: int, name: str, low: float, high: float) -> float:
         numbers = _numbers(gps.get(tag))
         good = len(numbers) == 1 and low <= numbers[0] <= high
-        values[name] = numbers[0] if good else math.nan
-        if tag in gps and not good:
-            found.note(f"photos have an unreadable {name} (set to unknown)", [path])
-    sign = -1 if _is_below(gps.get(GPS.GPSAltitudeRef)) else 1
-    clocks = _clocks(gps, camera)
-    return _Photo(path, sequence, latitude, longitude, sign * values["altitude"], values["direction"], clocks)
+        found.note(f"photos have an unreadable {name} (set to unknown)", [path] if tag in gps and not good else [])
+        return numbers[0] if good else math.nan
+
+    altitude = number(GPS.GPSAltitude, "altitude", -MAX_COORDINATE, MAX_COORDINATE)
+    direction = number(GPS.GPSImgDirection, "direction", 0, 360)
+    # The reference is odd for altitudes that count downward: from the sea level, or in EXIF 3 from the ellipsoid.
+    reference = gps.get(GPS.GPSAltitudeRef)
+    reference = reference[0] if isinstance(reference, bytes) and reference else reference
+    altitude *= -1 if isinstance(reference, int) and reference % 2 else 1
+    return _Photo(path, sequence, latitude, longitude, altitude, direction, _clocks(gps, camera))
 
 
 def _exif(file: Path) -> tuple[Fields, Fields]:
-    """The GPS fields and the camera fields in the header of the file; no pixel is decoded."""
+    """The GPS fields and the camera fields in the header of the file."""
     try:
         with warnings.catch_warnings(), Image.open(file) as image:
             warnings.simplefilter("ignore")  # Pillow warns about damaged EXIF data; notes report what matters here
-            if image.format == "PNG" and "exif" not in image.info:
-                image.info["exif"] = _exif_behind_pixels(file)
-            exif = Image.Image.getexif(image)  # PngImageFile.getexif would decode the pixels to search behind them
+            exif = image.getexif()
             return exif.get_ifd(IFD.GPSInfo), exif.get_ifd(IFD.Exif)
     except Exception:  # a damaged file can make Pillow raise almost any exception
         raise _LeftOutError("files cannot be read as images (left out)") from None
-
-
-def _exif_behind_pixels(file: Path) -> bytes | None:
-    """The EXIF chunk of a PNG file, at any position."""
-    with file.open("rb") as stream:
-        stream.seek(8)  # the signature
-        while len(head := stream.read(8)) == 8:
-            length, kind = struct.unpack(">I4s", head)
-            if kind == b"eXIf":
-                return stream.read(length)
-            stream.seek(length + 4, 1)  # the chunk and its checksum
-    return None
 
 
 def _position(gps: Fields) -> tuple[float, float]:
@@ -231,13 +213,6 @@ def _numbers(value: Any) -> list[float]:
         return [float(part) for part in (value if isinstance(value, tuple | list) else (value,))]
     except (TypeError, ValueError, ArithmeticError):
         return []
-
-
-def _is_below(reference: Any) -> bool:
-    """True if an altitude counts downward: reference 1 (below sea level; in EXIF 3 below the ellipsoid) or 3
-    (EXIF 3: below sea level)."""
-    number = reference[0] if isinstance(reference, bytes) and reference else reference
-    return isinstance(number, int) and number % 2 == 1
 
 
 def _text(value: Any) -> str:
@@ -283,21 +258,19 @@ def _gps_time(gps: Fields) -> int | None:
 
 def _times(photos: Sequence[_Photo], found: Findings) -> Ints:
     """The time of each photo (ns), from the first clock that all photos of its sequence have."""
-    times = np.full(len(photos), NO_TIME)
-    rows_of: dict[str, list[int]] = {}
-    for row, photo in enumerate(photos):
-        rows_of.setdefault(photo.sequence, []).append(row)
-    for sequence, rows in rows_of.items():
-        timed = [row for row in rows if any(clock is not None for clock in photos[row].clocks)]
-        known = set(timed)
-        found.note("photos have no readable time", (photos[row].path for row in rows if row not in known))
-        shared = [clock for clock in range(3) if all(photos[row].clocks[clock] is not None for row in timed)]
-        if not shared:
+    of_sequence: dict[str, list[_Photo]] = {}
+    for photo in photos:
+        of_sequence.setdefault(photo.sequence, []).append(photo)
+    times = dict.fromkeys((photo.path for photo in photos), NO_TIME)
+    for sequence, members in of_sequence.items():
+        timed = [photo for photo in members if any(clock is not None for clock in photo.clocks)]
+        found.note("photos have no readable time", (photo.path for photo in members if photo.clocks == (None,) * 3))
+        order = [clock for clock in range(3) if all(photo.clocks[clock] is not None for photo in timed)]
+        if not order:
             found.note("folders have photos without a common clock, so their order may be wrong", [sequence])
-        for row in timed:
-            order = shared or range(3)
-            clock = next(clock for clock in order if photos[row].clocks[clock] is not None)
-            times[row] = photos[row].clocks[clock]
+        for photo in timed:
+            clock = next(clock for clock in order or range(3) if photo.clocks[clock] is not None)
+            times[photo.path] = photo.clocks[clock] or 0
             if clock == 2:
-                found.note("photos have a time without UTC offset; it is used as UTC", [photos[row].path])
-    return times
+                found.note("photos have a time without UTC offset; it is used as UTC", [photo.path])
+    return np.array([times[photo.path] for photo in photos])

@@ -47,11 +47,12 @@ LISTED = re.compile(rf"(?:{QUERIES}/)?[0-9]{{3}}/{NAME.pattern}")
 NOT_NAMED = "images are not named <panorama>_pitch<1, 2>_yaw<1 to 12>.jpg in a folder with a name of three digits"
 
 SPLITS = {"train": "train", "val": "calibration", "test": "test"}  # split by the word in the file name
-SUBSETS = {name: [f"{name}_{word}.mat" for word in SPLITS] for name in ("pitts250k", "pitts30k")}
 WHOLE_SET = "pittsburgh.mat"
+PUBLISHED = {  # number of database images by file, of each subset
+    "pitts250k": {"pitts250k_train.mat": 91_464, "pitts250k_val.mat": 78_648, "pitts250k_test.mat": 83_952},
+    "pitts30k": {f"pitts30k_{word}.mat": 10_000 for word in SPLITS},
+}
 FIELDS = {"reference": ("dbImageFns", "utmDb"), "query": ("qImageFns", "utmQ")}
-PUBLISHED = dict(zip(SUBSETS["pitts250k"], (91_464, 78_648, 83_952), strict=True))  # number of database images
-PUBLISHED |= dict.fromkeys(SUBSETS["pitts30k"], 10_000) | {WHOLE_SET: 254_064}
 
 
 class _View(NamedTuple):
@@ -79,8 +80,6 @@ def read(
     ] = "present",
     views: Annotated[Literal["all", "street"], "street leaves out pitch2, which looks up"] = "all",
 ) -> Places:
-    if not root.is_dir():
-        raise BadInputError(f"{root}: not a folder; give the folder that holds the images")
     files = _mat_files(root, subset, found)
     known = _listed(files, found) if files else _on_disk(root, found)
     kept = [view for view in known if views == "all" or "_pitch2_" not in view.path]
@@ -88,15 +87,13 @@ def read(
         found.say(f"{len(known) - len(kept):,} images that look up are left out", warning=False)
     if not kept:
         return no_places(root)
-    x, y = np.array([view.x for view in kept]), np.array([view.y for view in kept])
+    x, y = np.array([(view.x, view.y) for view in kept]).T
+    unposed = {"reference": "pittsburgh-unposed", "query": "pittsburgh-unposed-queries"}
+    frame = ["pittsburgh" if files else unposed[view.role] for view in kept]
+    frames = [Frame(name, unit="frames") for name in dict.fromkeys(frame)]
     if files:
         frames = [Frame.near("pittsburgh", x, y, CRS)]
         x, y = x - frames[0].origin[0], y - frames[0].origin[1]
-        frame = ["pittsburgh"] * len(kept)
-    else:
-        names = {"reference": "pittsburgh-unposed", "query": "pittsburgh-unposed-queries"}
-        frame = [names[view.role] for view in kept]
-        frames = [Frame(name, unit="frames") for name in dict.fromkeys(frame)]
     return Places(
         path=[view.path for view in kept],
         root=root,
@@ -118,12 +115,11 @@ def _mat_files(root: Path, subset: str, found: Findings) -> list[Path]:
         if file.name in present:
             raise BadInputError(f"duplicate file {file.name}: {present[file.name]} and {file}")
         present[file.name] = file
-    unknown = sorted(present.keys() - PUBLISHED.keys())
-    found.note(".mat files are not read, because they do not have a name of the Pittsburgh set", unknown)
-    sets = {name: [present[file] for file in files if file in present] for name, files in SUBSETS.items()}
-    whole = not sets["pitts250k"] and WHOLE_SET in present
-    if whole:
-        sets["pitts250k"] = [present[WHOLE_SET]]
+    sets = {name: [present.pop(file) for file in files if file in present] for name, files in PUBLISHED.items()}
+    whole = present.pop(WHOLE_SET, None)
+    found.note(".mat files are not read, because they do not have a name of the Pittsburgh set", sorted(present))
+    if whole and not sets["pitts250k"]:
+        sets["pitts250k"] = [whole]
     there = [name for name, files in sets.items() if files]
     if subset == "present" and len(there) > 1:
         raise BadInputError(f"{root}: found .mat files of {' and '.join(there)}; choose one with --subset")
@@ -131,34 +127,38 @@ def _mat_files(root: Path, subset: str, found: Findings) -> list[Path]:
         return []
     name = there[0] if subset == "present" else subset
     if not sets[name]:
-        raise BadInputError(f"{root}: no .mat file of {name} here or in datasets; expected {', '.join(SUBSETS[name])}")
-    if not (whole and name == "pitts250k"):
-        found.note(f".mat files of {name} are missing", (file for file in SUBSETS[name] if file not in present))
+        raise BadInputError(
+            f"{root}: no .mat file of {name} here or in datasets; expected {', '.join(PUBLISHED[name])}"
+        )
+    if sets[name] != [whole]:
+        read = {file.name for file in sets[name]}
+        found.note(f".mat files of {name} are missing", (file for file in PUBLISHED[name] if file not in read))
     return sets[name]
 
 
 def _listed(files: list[Path], found: Findings) -> list[_View]:
     """The images that the .mat files list, on disk or not."""
-    views: list[_View] = []
-    counts, listed = [], dict[str, Path]()
+    published = PUBLISHED["pitts250k"] | PUBLISHED["pitts30k"]
+    published[WHOLE_SET] = sum(PUBLISHED["pitts250k"].values())
+    views: dict[str, _View] = {}
+    counts, strange = [], []
     for file in files:
         fields = read_matlab(file, [name for names in FIELDS.values() for name in names])
         split = SPLITS.get(file.stem.rpartition("_")[2], "")
+        counts.append(f"{file.stem} {len(fields['dbImageFns']):,} (published: {published[file.name]:,})")
         for role, (names_field, utm_field) in FIELDS.items():
-            names, utm = fields[names_field], _utm(file, utm_field, fields[utm_field], len(fields[names_field]))
-            if role == "reference":
-                counts.append(f"{file.stem} {len(names):,} (published: {PUBLISHED[file.name]:,})")
+            names = fields[names_field]
+            utm = _utm(file, utm_field, fields[utm_field], len(names))
             for name, (east, north) in zip(names, utm.T.tolist(), strict=True):
                 path = f"{QUERIES}/{name}" if role == "query" and not name.startswith(f"{QUERIES}/") else name
-                if path in listed:
-                    raise BadInputError(f"duplicate image {path}: in {listed[path]} and in {file}")
-                listed[path] = file
-                if LISTED.fullmatch(name):
-                    views.append(_View(path, role, split, east, north))
-                else:
-                    found.note(NOT_NAMED, [f"{file.name}: {name}"])
+                if path in views:
+                    raise BadInputError(f"{file}: duplicate image {path}, here or in an earlier file")
+                views[path] = _View(path, role, split, east, north)
+                strange += [] if LISTED.fullmatch(name) else [(path, f"{file.name}: {name}")]
+    found.note(NOT_NAMED, (item for _, item in strange))
     found.say(f"images in the database: {'; '.join(counts)}", warning=False)
-    return views
+    left_out = {path for path, _ in strange}
+    return [view for path, view in views.items() if path not in left_out]
 
 
 def _utm(file: Path, field: str, values: Floats, count: int) -> Floats:
@@ -178,10 +178,11 @@ def _on_disk(root: Path, found: Findings) -> list[_View]:
     """The images below `root`, without positions."""
     found.say("no .mat files, so positions are unknown: x numbers the panoramas; use this table only to cluster images")
     paths = [below(root, file) for file in image_files(root)]
-    found.note(NOT_NAMED, (path for path in paths if not NAME.fullmatch(path.rpartition("/")[2])))
+    matches = {path: NAME.fullmatch(path.rpartition("/")[2]) for path in paths}
+    found.note(NOT_NAMED, (path for path, match in matches.items() if not match))
     views = []
-    for path in paths:
-        if match := NAME.fullmatch(path.rpartition("/")[2]):
-            queries = QUERIES in (root.resolve().name, *path.split("/"))
-            views.append(_View(path, "query" if queries else "reference", "", float(match[1]), 0.0))
+    for path, match in matches.items():
+        role = "query" if QUERIES in (root.resolve().name, *path.split("/")) else "reference"
+        if match:
+            views.append(_View(path, role, "", float(match[1]), 0.0))
     return views

@@ -3,7 +3,6 @@
     ROOT/                                             or the folder of one traversal
       2014-12-02-15-30-08/                            one folder per traversal
         stereo/centre/1417534213523471.png            raw: 1280x960, Bayer GBRG; the name is the time in microseconds
-        stereo.timestamps                             optional: the times of all images, to detect missing images
         gps/ins.csv  gps/gps.csv  gps/rtk.csv         the file that the option `poses` selects
       2014-12-02-15-30-08_stereo_centre_01/           preprocessed, instead of raw images: RGB, any size
         1417534213523471.png
@@ -23,33 +22,31 @@ y is the northing minus 5,735,000 m, z is up.
 
 The pose of an image is interpolated linearly in time between the samples before and after it; the yaw turns along the
 shorter arc. Images outside the time span of the poses, and images in a gap of more than 0.5 s, are left out and listed.
-So are images next to an INS sample whose status is not INS_SOLUTION_GOOD. A sample that is not a finite number is
-listed and treated as missing. At 50 samples per second, one bad row therefore costs no image.
+A sample that is not a finite number, or whose status is not INS_SOLUTION_GOOD, is listed and treated as missing. At 50
+samples per second, one bad row therefore costs no image.
 
 `protocol=paper` reads the seven traversals of the paper with its train and test split, the first 1,250 m of each.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.spatial import KDTree
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.places.angles import yaw_from_compass
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
-from mappable.places.geodesy import utm_zone_crs
 from mappable.places.notes import Findings
 from mappable.places.routes import crop_by_length
 from mappable.places.table import Places
-from mappable.readers.toolkit import drive_table, joined, numbered_images
-from mappable.readers.tracks import Track, in_time_order, short_path
+from mappable.readers.toolkit import compare_with_paper, joined, numbered_images, short_path, unknown
+from mappable.readers.tracks import TimedImages, Track
+from mappable.readers.zones import zone_code
 from mappable.tables import Table, read_csv
 
 LAYOUT = ("stereo/centre", "*/stereo/centre", "*_stereo_centre_*")
@@ -72,12 +69,10 @@ REFERENCE_RADIUS = 25.0  # metres around the first 1.25 km of the reference
 # The origin is fixed, so that all tables agree.
 OXFORD = Frame("oxford", crs="EPSG:32630", origin=(619_500.0, 5_735_000.0, 0.0))
 MAX_GAP = 0.5  # largest time in seconds between the samples before and after an image
+EXTRA = {"ins": ["yaw", "ins_status"], "rtk": ["yaw"], "gps": []}  # columns besides time and position
 
-RAW_FOLDER = Path("stereo/centre")
-CHUNK_FOLDER = re.compile(r"(.+)_stereo_centre_(\d+)")
-TIMESTAMP = r"0*[1-9]\d{15}"  # microseconds since 1970, for dates from 2001 to 2286
-MICROSECONDS = re.compile(TIMESTAMP, re.ASCII)
-UTM_ZONE = re.compile(r"0?([1-9]|[1-5]\d|60)([C-HJ-NP-X])")
+RAW_FOLDER = "stereo/centre"
+CHUNK = re.compile(r"(.+)_stereo_centre_(\d+)")
 LOOK_UP_TABLE = "stereo_narrow_left_distortion_lut.bin"  # the center camera is the left camera of the narrow pair
 
 
@@ -98,56 +93,35 @@ def read(
 ) -> Places:
     if crop == "reference" and protocol != "paper":
         raise BadInputError("crop=reference needs protocol=paper; protocol=all does not crop")
-    traversals = _traversals(root)
-    decoding = _decoding(root, traversals[0].raw, models, found)
+    raw, traversals = _traversals(root)
+    decoding = _decoding(root, raw, models, found)
     if protocol == "paper":
-        names = [one.name for one in traversals]
-        others = (name for name in names if name not in PAPER)
+        others = sorted(traversals.keys() - PAPER.keys())
         found.note("traversals are not used in the paper and were left out", others, warning=False)
-        found.note("of the seven traversals of the paper are missing", sorted(PAPER.keys() - set(names)))
-        traversals = [one for one in traversals if one.name in PAPER]
-    tables = [table for one in traversals if len(table := _read(root, one, poses, found))]
-    zones = {table.frames["oxford"].crs: str(table.sequence[0]) for table in tables}
-    if len(zones) > 1:
-        listed = ", ".join(f"{name} in {crs}" for crs, name in zones.items())
-        raise BadInputError(f"{root}: the traversals are in different UTM zones ({listed}); convert them one by one")
+        found.note("of the seven traversals of the paper are missing", sorted(PAPER.keys() - traversals.keys()))
+        traversals = {name: folders for name, folders in traversals.items() if name in PAPER}
+    tables = [_read(root, name, traversals[name], poses, found) for name in sorted(traversals)]
     places = joined(root, tables).replace(decoding=decoding)
     return _as_in_paper(places, crop, found) if protocol == "paper" and len(places) else places
 
 
-@dataclass(frozen=True)
-class _Traversal:
-    """One drive: its folder `home`, which may not exist for preprocessed sets, and the folders of its images."""
-
-    name: str
-    home: Path
-    raw: bool
-    folders: list[Path]
-
-
-def _traversals(root: Path) -> list[_Traversal]:
-    """The traversals, sorted by name: all raw, or all preprocessed."""
-    if not root.is_dir():
-        raise BadInputError(f"{root}: not a folder")
-    if (root / RAW_FOLDER).is_dir():
-        return [_Traversal(root.resolve().name, root, raw=True, folders=[root / RAW_FOLDER])]
-    known: dict[tuple[str, bool], _Traversal] = {}
-    for folder in sorted(path for path in root.iterdir() if path.is_dir()):
-        chunk = CHUNK_FOLDER.fullmatch(folder.name)
-        name = chunk[1] if chunk else folder.name
-        images = (folder / name if chunk else folder) / RAW_FOLDER
-        raw = images.is_dir()
-        if raw or chunk:
-            traversal = known.setdefault((name, raw), _Traversal(name, root / name, raw, []))
-            traversal.folders.append(images if raw else folder)
-    if not known:
+def _traversals(root: Path) -> tuple[bool, dict[str, list[Path]]]:
+    """Whether images are raw, and the folders of the images of each traversal."""
+    raw: dict[str, list[Path]] = {}
+    chunks: dict[str, list[Path]] = {}
+    for level in ("", "*/", "*_stereo_centre_*/*/"):
+        for folder in sorted(root.glob(level + RAW_FOLDER)):
+            raw.setdefault(folder.resolve().parents[1].name, []).append(folder)
+    for folder in sorted(root.glob("*_stereo_centre_*")):
+        if (match := CHUNK.fullmatch(folder.name)) and not (folder / match[1] / RAW_FOLDER).is_dir():
+            chunks.setdefault(match[1], []).append(folder)
+    if raw and chunks:
+        what = f"{next(iter(raw))} is raw, {next(iter(chunks))} is preprocessed"
+        raise BadInputError(f"{root}: {what}; move one of them to another folder")
+    if not raw and not chunks:
         expected = "<traversal>/stereo/centre or <traversal>_stereo_centre_<number>"
         raise BadInputError(f"{root}: no traversals; expected {expected}")
-    kinds = {traversal.raw: traversal.name for traversal in known.values()}
-    if len(kinds) > 1:
-        what = f"{kinds[True]} is raw, {kinds[False]} is preprocessed"
-        raise BadInputError(f"{root}: {what}; move one of them to another folder")
-    return [known[key] for key in sorted(known)]
+    return bool(raw), raw or chunks
 
 
 def _decoding(root: Path, raw: bool, models: Path | None, found: Findings) -> RawDecoding | None:
@@ -164,105 +138,59 @@ def _decoding(root: Path, raw: bool, models: Path | None, found: Findings) -> Ra
     return RawDecoding("GBRG", str(table.resolve()) if table else None)
 
 
-def _read(root: Path, traversal: _Traversal, source: Source, found: Findings) -> Places:
+def _read(root: Path, name: str, folders: list[Path], source: Source, found: Findings) -> Places:
     """The images of one traversal that have a pose, in time order."""
-    name, images = traversal.name, _images(root, traversal, found)
-    file = _pose_file(root, traversal, source)
-    if file is None or not images:
-        found.note("traversals have no images", [] if images else [name])
-        found.note(
-            f"traversals have no {source}.csv and were left out", [f"{name}: {len(images):,} images"] if images else []
-        )
+    images = _images(root, name, folders, found)
+    drive, apart = root if root.resolve().name == name else root / name, root / f"{name}_gps"
+    homes = [drive / "gps", drive, apart / name / "gps", apart / "gps", apart, root / source / name]
+    file = next((file for home in homes if (file := home / f"{source}.csv").is_file()), None)
+    if not images.paths:
+        found.note("traversals have no images", [name])
+    elif file is None:
+        found.note(f"traversals have no {source}.csv and were left out", [f"{name}: {len(images.paths):,} images"])
+    if not images.paths or file is None:
         return joined(root, [])
-    poses = _poses(file, source, found)
-    paths, time = list(images.values()), np.array(list(images), dtype=np.int64) * 1000
-    at = poses.track.at(time)
-    rows = at.usable(paths, MAX_GAP, f"their {source} poses", found)
-    good = poses.good[at.before[rows]] & poses.good[at.after[rows]]
-    bad = (paths[row] for row in rows[~good])
-    found.note("images are next to an INS sample whose status is not INS_SOLUTION_GOOD (left out)", bad)
-    rows = rows[good]
+    track, frame = _track(file, source, found)
     condition = PAPER.get(name, ("", ""))[1]
-    kept = [paths[row] for row in rows]
-    ids = [f"{name}/{microseconds}" for microseconds in (time[rows] // 1000).tolist()]
-    values: dict[str, Any] = {"yaw": at.yaw[rows], "time": time[rows], "condition": condition, "place_id": ids}
-    return drive_table(root, poses.frame, name, kept, at.xyz[rows], **values)
+    return images.place(root, frame, name, track, MAX_GAP, found, f"their {source} poses", condition=condition)
 
 
-def _images(root: Path, traversal: _Traversal, found: Findings) -> dict[int, str]:
-    """The images of a traversal by time in microseconds. Missing ones are noted: a crop counts from the first."""
+def _images(root: Path, name: str, folders: list[Path], found: Findings) -> TimedImages:
+    """The images of a traversal. Missing folders are noted: a crop counts from the first image."""
     images: dict[int, str] = {}
-    again = []
-    for folder in traversal.folders:
-        for number, path in numbered_images(root, folder, found, TIMESTAMP, "<microseconds>.png").items():
-            if images.setdefault(number, path) != path:
-                again.append(path)
-    found.note("images have the same time as another image of their traversal and were left out", again)
-    chunks = {int(match[2]) for folder in traversal.folders if (match := CHUNK_FOLDER.fullmatch(_top(root, folder)))}
+    for folder in folders:
+        named = numbered_images(root, folder, found, r"\d{16}", "<microseconds>.png", "us")
+        again = (path for time, path in named.items() if time in images)
+        found.note("images have the same time as another image of their traversal and were left out", again)
+        images = named | images
+    chunks = {int(match[2]) for folder in folders if (match := CHUNK.fullmatch(folder.relative_to(root).parts[0]))}
     missing = sorted(set(range(1, max(chunks, default=0))) - chunks)
-    found.note("folders of images are missing", (f"{traversal.name}_stereo_centre_{one:02d}" for one in missing))
-    listing = traversal.home / "stereo.timestamps"
-    if listing.is_file():
-        words = listing.read_text("utf-8", errors="replace").split()
-        expected = {int(word) for word in words if MICROSECONDS.fullmatch(word)}
-        absent = len(expected - images.keys())
-        text = "traversals lack images that are listed in stereo.timestamps"
-        found.count(text, traversal.name, absent, len(expected))
-    return dict(sorted(images.items()))
+    found.note("folders of images are missing", (f"{name}_stereo_centre_{number:02d}" for number in missing))
+    return TimedImages.numbered(dict(sorted(images.items())))
 
 
-def _top(root: Path, folder: Path) -> str:
-    return folder.relative_to(root).parts[0]
-
-
-def _pose_file(root: Path, traversal: _Traversal, source: Source) -> Path | None:
-    name, apart = traversal.name, root / f"{traversal.name}_gps"
-    folders = [traversal.home / "gps", traversal.home, apart / name / "gps", apart / "gps", apart, root / source / name]
-    return next((file for folder in folders if (file := folder / f"{source}.csv").is_file()), None)
-
-
-@dataclass(frozen=True)
-class _Poses:
-    """The samples of one pose file in time order, a mask of those with good status, and their frame."""
-
-    track: Track
-    good: Bools
-    frame: Frame
-
-
-def _poses(file: Path, source: Source, found: Findings) -> _Poses:
+def _track(file: Path, source: Source, found: Findings) -> tuple[Track, Frame]:
+    """The samples of one pose file, and their frame."""
     table = read_csv(file, delimiter=",")
-    height = "altitude" if "altitude" in table.columns and "down" not in table.columns else "down"
-    extra = {"ins": ["yaw", "ins_status"], "rtk": ["yaw"], "gps": []}[source]
-    table.require("timestamp", "easting", "northing", height, "utm_zone", *extra)
-    time = np.array(table.parse("timestamp", _nanoseconds, "expected microseconds since 1970"), dtype=np.int64)
-    up = _numbers(table, height) * (1 if height == "altitude" else -1)
-    xyz = np.column_stack([_numbers(table, "easting"), _numbers(table, "northing"), up]) - OXFORD.origin
-    yaw = np.full(len(table), np.nan)
-    finite, good = np.isfinite(xyz).all(axis=1), np.ones(len(table), dtype=bool)
-    if "yaw" in extra:
-        yaw = yaw_from_compass(_numbers(table, "yaw"))
-        finite &= np.isfinite(yaw)
-    if "ins_status" in extra:
+    sign, height = (1, "altitude") if "altitude" in table.columns and "down" not in table.columns else (-1, "down")
+    table.require("timestamp", "easting", "northing", height, "utm_zone", *EXTRA[source])
+    time = table.times("timestamp", "us")
+    xyz = np.column_stack([_numbers(table, "easting"), _numbers(table, "northing"), sign * _numbers(table, height)])
+    yaw = yaw_from_compass(_numbers(table, "yaw") if source != "gps" else unknown(len(table)))
+    finite = np.isfinite(xyz).all(axis=1) & (np.isfinite(yaw) | (source == "gps"))
+    good = np.full(len(table), True)
+    if source == "ins":
         good = np.array(table.texts("ins_status"), dtype=object) == "INS_SOLUTION_GOOD"
-    lost = (f"{short_path(file)}, row {table.row_numbers[row]}" for row in _rows(good & ~finite))
-    found.note("pose samples are not finite numbers and are treated as missing", lost)
-    # Keep every sample of bad status: it marks the images next to it as unreliable.
-    rows = _rows(finite | ~good)
+    for text, bad in (
+        ("pose samples are not finite numbers and are treated as missing", good & ~finite),
+        ("pose samples have a status other than INS_SOLUTION_GOOD and are treated as missing", ~good),
+    ):
+        found.note(text, (f"{short_path(file)}, row {table.row_numbers[row]}" for row in np.flatnonzero(bad)))
+    rows = np.flatnonzero(good & finite)
     if len(rows) == 0:
         raise BadInputError(f"{file}: no usable pose sample")
-    rows = in_time_order(table, time, found, rows)
-    return _Poses(Track(time[rows], xyz[rows], yaw[rows]), good[rows], _frame(table, _rows(good & finite)))
-
-
-def _rows(mask: Bools) -> Ints:
-    return np.flatnonzero(mask)
-
-
-def _nanoseconds(microseconds: str) -> int:
-    if not MICROSECONDS.fullmatch(microseconds):
-        raise ValueError(microseconds)
-    return int(microseconds) * 1000
+    table = table.at(rows.tolist())
+    return Track.ordered(table, time[rows], (xyz - OXFORD.origin)[rows], found, yaw[rows]), _frame(table)
 
 
 def _numbers(table: Table, name: str) -> Floats:
@@ -271,23 +199,16 @@ def _numbers(table: Table, name: str) -> Floats:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _frame(table: Table, rows: Iterable[int]) -> Frame:
-    """The frame in the UTM zone that these rows share; the zone of Oxford if there are no rows."""
-    first: str | None = None
-    for row in rows:
-        crs = _crs(table.columns["utm_zone"][row])
-        if crs is None:
-            raise table.bad(row, "utm_zone", "expected a UTM zone such as 30U")
-        first = first or crs
-        if crs != first:
-            raise table.bad(row, "utm_zone", f"expected the zone of the earlier rows, {first}")
-    return replace(OXFORD, crs=first or OXFORD.crs)
-
-
-@cache
-def _crs(utm_zone: str) -> str | None:
-    match = UTM_ZONE.fullmatch(utm_zone)
-    return utm_zone_crs(int(match[1]), south=match[2] < "N") if match else None
+def _frame(table: Table) -> Frame:
+    """The frame in the UTM zone that all rows share."""
+    zones = table.columns["utm_zone"]
+    code = {zone: zone_code(zone[:-1], zone[-1:], 0) for zone in set(zones)}
+    known = {zone: number for zone, (number, problem) in code.items() if number and not problem}
+    table.refuse(np.array([zone not in known for zone in zones]), "utm_zone", "expected a UTM zone such as 30U")
+    first = known[zones[0]]
+    others = np.array([known[zone] != first for zone in zones])
+    table.refuse(others, "utm_zone", f"expected the zone of the earlier rows, {zones[0]}")
+    return replace(OXFORD, crs=f"EPSG:{first}")
 
 
 def _as_in_paper(places: Places, crop: Crop, found: Findings) -> Places:
@@ -297,19 +218,16 @@ def _as_in_paper(places: Places, crop: Crop, found: Findings) -> Places:
     if crop == "reference":
         if len(reference) == 0:
             raise BadInputError(f"{places.root}: crop=reference needs images of {REFERENCE} with poses")
-        distance, _ = KDTree(reference.positions).query(places.positions)
-        kept = places[distance <= REFERENCE_RADIUS]
+        kept = places[KDTree(reference.positions).query(places.positions)[0] <= REFERENCE_RADIUS]
         what = f"to the images within {REFERENCE_RADIUS:g} m of the first {CROP_LENGTH:,.0f} m of {REFERENCE}"
     elif len(reference):
-        first = {name: places.positions[rows[0]] for name, rows in places.sequences().items()}
-        apart = {name: float(np.linalg.norm(start - first[REFERENCE])) for name, start in first.items()}
+        starts = {name: places.positions[rows[0]] for name, rows in places.sequences().items()}
+        apart = {name: float(np.linalg.norm(start - starts[REFERENCE])) for name, start in starts.items()}
         far = (f"{name}: {distance:,.0f} m" for name, distance in apart.items() if distance > REFERENCE_RADIUS)
         found.note(f"traversals start far from {REFERENCE}; use crop=reference to make them overlap", far)
-    before, after = ({name: len(rows) for name, rows in table.sequences().items()} for table in (places, kept))
-    counts = (f"{name}: {after.get(name, 0):,} of {before[name]:,} images" for name in before)
+    before, after = places.sequences(), kept.sequences()
+    counts = (f"{name}: {len(after.get(name, ())):,} of {len(rows):,} images" for name, rows in before.items())
     found.note(f"traversals were cropped {what}", counts, warning=False)
     kept = kept.replace(split=[PAPER[name][0] for name in kept.sequence])
-    numbers = {split: len(kept.where(split=split)) for split in PAPER_COUNTS}
-    parts = (f"{split} {numbers[split]:,} images (paper: {paper:,})" for split, paper in PAPER_COUNTS.items())
-    found.say("; ".join(parts), warning=False)
+    compare_with_paper(kept, PAPER_COUNTS, found)
     return kept

@@ -43,10 +43,10 @@ import numpy as np
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
-from mappable import progress
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Ints
 from mappable.errors import BadInputError, MappableError
 from mappable.files import write_atomically
+from mappable.places.frames import Vector
 from mappable.places.images import JPEG_QUALITY
 from mappable.places.lenses import Lens
 from mappable.places.notes import Findings
@@ -54,16 +54,19 @@ from mappable.places.odometry import FILE, save_odometry
 from mappable.places.rotations import AXES, viewing_yaw
 from mappable.places.table import Places
 from mappable.readers import bags
-from mappable.readers.bag_logs import BagLog, odometry_of, scan
-from mappable.readers.bags import Topic, find_bags, opened
+from mappable.readers.bag_logs import BagLog, scan
+from mappable.readers.bags import find_bags, opened
 from mappable.readers.recordings import Recording, check_numbers, claim, frames_folder
 from mappable.readers.ros_images import compressed_pixels, compressed_suffix, raw_pixels
-from mappable.readers.toolkit import TOLERANCE, joined
+from mappable.readers.toolkit import joined, unknown
 from mappable.readers.track_files import TrackPoints, in_frames
+from mappable.readers.transforms import Transform
 
+ONE_FILE = True
 TRIAL = False  # a bag is long
 REMARK = "first look at the topics with --list"
 RECORD = "bag.json"
+USES = {"image": bags.IMAGES, "position": bags.POSES, "lens": (bags.CAMERA_INFO,), "transform": bags.TRANSFORMS}
 
 
 def fits(root: Path) -> str:
@@ -97,37 +100,39 @@ def read(
         Literal["none", "course"], "yaw, if the topic has no orientation: unknown, or the direction of travel"
     ] = "none",
     undistort: Annotated[bool, "undistort the images by camera_info"] = True,
-    extract: Annotated[bool, "write the images; without them, the table can only be looked at"] = True,
     frames: Annotated[Path | None, "folder for the images (default: a folder such as monday-frames)"] = None,
 ) -> Places:
     check_numbers(spacing, max_gap_s, offset_s, zero_spacing=True)
     logs, tracks = list[BagLog](), list[TrackPoints]()
-    folder = root if root.is_dir() and not (root / "metadata.yaml").is_file() else root.resolve().parent
     for file in find_bags(root):
         with opened(file) as bag:
             log = scan(bag, image_topic, pose_topic, odometry_topic, found, world, body or "base_link")
-            logs.append(log)
-            tracks.append(_camera_points(log, body, AXES[looking], found).ordered(found))
+        logs.append(log)
+        tracks.append(_camera_points(log, body, AXES[looking], found).ordered(found))
+    camera = f"-{image_topic.strip('/').replace('/', '-')}" if image_topic else ""
     tables = []
-    for log, points, (own, route) in zip(logs, tracks, in_frames(tracks, frame or "map"), strict=True):
+    for log, points, (placed, route) in zip(logs, tracks, in_frames(tracks, frame or "map"), strict=True):
         name = log.file.stem
-        placed = own if points.in_degrees else replace(own, name=frame or name)
+        if not points.in_degrees:
+            placed = replace(placed, name=frame or name)
         recording = Recording("bags", name, log.file, log.time + round(offset_s * 1e9), log.names)
         rows = recording.choose(route, spacing, max_gap_s, found)
-        images = frames_folder(
-            log.file, f"{name}-{image_topic.strip('/').replace('/', '-')}" if image_topic else name, frames
-        )
+        images = frames_folder(log.file, name + camera, frames)
         lens = log.lens if undistort and log.lens and log.lens.distorts else None
         suffixes = [".jpg" if lens else log.suffixes[row] for row in rows]
-        if extract and len(rows):
+        if len(rows):
             _extract(log, rows, suffixes, images, lens)
-        found.note("bags were read", [log.describe(lens)], warning=False)
+        topics = [f"images {log.images.name}", f"positions {log.poses.name}"]
+        topics += [f"odometry {log.odometry.name}"] if log.odometry else []
+        item = f"{log.file.name}: {', '.join(topics)}{'; images undistorted' if lens else ''}"
+        found.note("bags were read", [item], warning=False)
         if log.poses.type == bags.ODOMETRY:
             found.note("bags take positions from odometry, which drifts: use another topic if there is one", [name])
         jitter = max(spacing, 0.5) / 2 if heading == "course" else None
         tables.append(recording.places(rows, suffixes, images, placed, route, jitter))
     if len(logs) > 1 and frame is None and not all(points.in_degrees for points in tracks):
         found.say("each bag has its own frame; use the option frame if they share one map", warning=False)
+    folder = root if root.is_dir() and not (root / "metadata.yaml").is_file() else root.resolve().parent
     return joined(frames or folder, tables)
 
 
@@ -136,61 +141,40 @@ def contents(root: Path) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     rows: list[tuple[str, ...]] = []
     for file in find_bags(root):
         with opened(file) as bag:
-            rows += [(file.name, one.name, one.type, f"{one.count:,}", _use(one)) for one in bag.topics.values()]
+            for topic in bag.topics.values():
+                use = next((use for use, types in USES.items() if topic.type in types), "")
+                rows.append((file.name, topic.name, topic.type, f"{topic.count:,}", use))
     return ("bag", "topic", "type", "messages", "use"), rows
 
 
-def _use(topic: Topic) -> str:
-    uses = {"image": bags.IMAGES, "position": bags.POSES, "lens": (bags.CAMERA_INFO,), "transform": bags.TRANSFORMS}
-    return next((use for use, types in uses.items() if topic.type in types), "")
-
-
-def _camera_points(log: BagLog, body: str | None, axis: tuple[float, float, float], found: Findings) -> TrackPoints:
+def _camera_points(log: BagLog, body: str | None, axis: Vector, found: Findings) -> TrackPoints:
     """The samples as poses of the camera, where the transform tree has it."""
-    where = f"{log.file}, topic {log.poses.name}"
-    samples = log.samples
-    known = np.array(np.isfinite(samples.xyz[:, :2]).all(axis=1))
-    lost = (f"{log.file.name}, {log.poses.name}, message {number}" for number in samples.number[~known])
+    topic = f"topic {log.poses.name}"
+    known = np.array(np.isfinite(log.samples.xyz[:, :2]).all(axis=1))
+    lost = (f"{log.file.name}, {log.poses.name}, message {number}" for number in np.flatnonzero(~known))
     found.note("messages have no position (left out)", lost)
     if not known.any():
-        raise BadInputError(f"{where}: none of {len(known):,} messages has a position")
-    samples = samples[known]
-    xyz = samples.xyz.copy()
-    xyz[~np.isfinite(xyz[:, 2]), 2] = np.nan
-    in_degrees = log.poses.type == bags.FIX
-    wrong = np.flatnonzero((np.abs(xyz[:, :2]) > (180, 90)).any(axis=1) & in_degrees)
-    if len(wrong):
-        place = f"longitude {xyz[wrong[0], 0]:g}, latitude {xyz[wrong[0], 1]:g}"
-        raise BadInputError(f"{where}, message {samples.number[wrong[0]]}: {place}, expected degrees")
-    yaw = np.full(len(xyz), np.nan)
-    lengths = np.linalg.norm(samples.turns, axis=1)
-    if not np.isnan(lengths).all() and not lengths.any():  # robots that do not know their orientation send zeros
-        item = f"{log.file.name}: {log.poses.name}"
-        found.note("topics have no orientations, so yaws are unknown", [item])
-    elif not np.isnan(lengths).all():
-        wrong = np.flatnonzero(~(np.abs(lengths - 1) < TOLERANCE))
+        raise BadInputError(f"{log.file}, {topic}: none of {len(known):,} messages has a position")
+    samples = log.samples[known]
+    labels = [f"{topic}, message {number}" for number in samples.number]
+    xyz, yaw = np.where(np.isfinite(samples.xyz), samples.xyz, np.nan), unknown(len(labels))
+    if not samples.turns.any():  # robots that do not know their orientation send zeros
+        found.note("topics have no orientations, so yaws are unknown", [f"{log.file.name}: {log.poses.name}"])
+    elif not np.isnan(samples.turns).all():
+        wrong = np.flatnonzero(~samples.is_pose)
         if len(wrong):
             values = " ".join(f"{value:g}" for value in samples.turns[wrong[0]])
-            message = f"{where}, message {samples.number[wrong[0]]}"
-            raise BadInputError(f"{message}: the quaternion {values} has length {lengths[wrong[0]]:g}, not 1")
-        turns, direction = Rotation.from_quat(samples.turns), np.array(axis)
-        mounted = _mounted(log, body or samples.child or "base_link", found)
-        if mounted is not None:
-            xyz = xyz + turns.apply(mounted[1])
-            direction = mounted[0].apply(AXES["z"])  # an image's frame has z forward
-        yaw = viewing_yaw(turns.apply(direction))
-    labels = [f"topic {log.poses.name}, message {number}" for number in samples.number]
+            raise BadInputError(f"{log.file}, {labels[wrong[0]]}: the quaternion {values} does not have length 1")
+        pose, name = Transform(Rotation.from_quat(samples.turns), xyz), body or log.child or "base_link"
+        mounted = log.tree.pose(log.camera, name.lstrip("/")) if log.camera else None
+        if mounted is None:
+            item = f"{log.file.name}: {log.camera or '(no name)'} on {name}"
+            found.note("transform trees do not give the pose of the camera; the pose of the robot was used", [item])
+        else:
+            axis, xyz = mounted.turn.apply(AXES["z"]), (pose @ mounted).shift  # an image's frame has z forward
+        yaw = viewing_yaw(pose.turn.apply(axis))
+    in_degrees = log.poses.type == bags.FIX
     return TrackPoints(log.file, labels, samples.time, xyz[:, 0], xyz[:, 1], xyz[:, 2], yaw, in_degrees)
-
-
-def _mounted(log: BagLog, body: str, found: Findings) -> tuple[Rotation, Floats] | None:
-    mounted = log.tree.pose(log.camera, body) if log.camera else None
-    if mounted is None:
-        item = f"{log.file.name}: {log.camera or '(no name)'} on {body}"
-        found.note("transform trees do not give the pose of the camera; the pose of the robot was used", [item])
-    else:
-        log.mounted = f"camera {log.camera} on {body} by the transform tree"
-    return mounted
 
 
 def _extract(log: BagLog, rows: Ints, suffixes: list[str], folder: Path, lens: Lens | None) -> None:
@@ -199,28 +183,27 @@ def _extract(log: BagLog, rows: Ints, suffixes: list[str], folder: Path, lens: L
     digest.update(repr(lens).encode())
     claim(folder / RECORD, {"sha256": digest.hexdigest()}, log.file)
     if log.odometry and not (folder / FILE).exists():
-        save_odometry(odometry_of(log.steps), folder / FILE, log.odometry.name)
+        save_odometry(log.steps.odometry(), folder / FILE, log.odometry.name)
     files = {log.message[row]: folder / f"{log.names[row]}{s}" for row, s in zip(rows, suffixes, strict=True)}
     present = {file.name for file in folder.iterdir()}
     missing = {number: file for number, file in files.items() if file.name not in present}
-    if missing:
-        for number, message in progress.track(_wanted(log, missing), f"images of {log.file.name}", len(missing)):
-            try:
-                _save(message, log.images.type == bags.IMAGES[1], missing[number], lens)
-            except BadInputError as error:
-                raise BadInputError(f"{log.file}, topic {log.images.name}, message {number}: {error}") from None
+    for number, message in _wanted(log, {*missing}):
+        try:
+            _save(message, log.images.type == bags.IMAGES[1], missing[number], lens)
+        except BadInputError as error:
+            raise BadInputError(f"{log.file}, topic {log.images.name}, message {number}: {error}") from None
 
 
-def _wanted(log: BagLog, numbers: dict[int, Path]) -> Iterator[tuple[int, Any]]:
-    left = set(numbers)
-    with opened(log.file) as bag:
-        topic = bag.topics[log.images.name]
-        for number, (_, _, data) in enumerate(bag.messages([topic])):
-            if number in left:
-                left.remove(number)
-                yield number, bag.parse(topic, data, number)
-            if not left:
-                return
+def _wanted(log: BagLog, numbers: set[int]) -> Iterator[tuple[int, Any]]:
+    """The image messages with these numbers; the bag is not read beyond the last one."""
+    if numbers:
+        with opened(log.file) as bag:
+            topic, last = bag.topics[log.images.name], max(numbers)
+            for _, number, _, data in bag.messages([topic]):
+                if number in numbers:
+                    yield number, bag.parse(topic, data, number)
+                if number == last:
+                    return
 
 
 def _save(message: Any, compressed: bool, file: Path, lens: Lens | None) -> None:

@@ -18,64 +18,64 @@ The images of one file are one sequence, in order of their names. Times are unkn
 """
 
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from mappable.arrays import MAX_COORDINATE
 from mappable.containers import read_json
 from mappable.errors import BadInputError, shown
 from mappable.places.lenses import Lens
 from mappable.places.notes import Findings
-from mappable.places.rotations import are_rotations
 from mappable.places.table import Places
-from mappable.readers.models import OPENGL, CameraModel, Up, place_model
+from mappable.readers.models import OPENGL, CameraModel, KnownOption, ScaleOption, UpOption
+from mappable.readers.toolkit import check_poses, naming_lens
 
+ONE_FILE = True
 LAYOUT = ("transforms.json", "transforms_train.json")
 REMARK = "in units of the scene; add --scale or --known for metres"
 MAX_BYTES = 2**28  # 100,000 frames with indented numbers have 70 MB
 FILES = ("transforms.json", "transforms_train.json", "transforms_val.json", "transforms_test.json")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".JPG", ".PNG")
-COEFFICIENTS = {"OPENCV": ("k1", "k2", "p1", "p2", "k3"), "OPENCV_FISHEYE": ("k1", "k2", "k3", "k4")}  # in our order
+LENSES = {  # lens model, and coefficients in our order
+    "OPENCV": ("plumb_bob", ("k1", "k2", "p1", "p2", "k3")),
+    "OPENCV_FISHEYE": ("equidistant", ("k1", "k2", "k3", "k4")),
+}
 
 
 def read(
     root: Path,
     found: Findings,
     *,
-    up: Annotated[Up, "direction of up in the scene: estimate, or an axis"] = "estimate",
-    scale: Annotated[float | None, "metres per unit of the scene, if known"] = None,
-    known: Annotated[Path | None, "table with positions of at least two images"] = None,
+    up: UpOption = "estimate",
+    scale: ScaleOption = None,
+    known: KnownOption = None,
 ) -> Places:
     files = _files(root)
-    base = files[0].parent
-    parts = {file: _cameras(file) for file in files}
-    model = CameraModel.joined([*parts.values()]).in_order()
-    placed = place_model(model, base.resolve().name, found, up, scale, known)
-    file_of = {name: file.stem for file, part in parts.items() for name in part.names}
-    sequence = [placed.frame.name if len(files) == 1 else file_of[name] for name in model.names]
-    return placed.places(model.names, root=base, sequence=sequence)
+    images = [(name, where, file, frame) for file in files for where, name, frame in _frames(file)]
+    images.sort(key=lambda image: image[0])
+    poses = np.stack([_matrix(where, frame) for _, where, _, frame in images])
+    check_poses(poses, lambda row: f"{images[row][1]} ({shown(images[row][0])})")
+    names, home = [name for name, *_ in images], files[0].parent
+    model = CameraModel(names, poses[:, :, 3], poses[:, :, :3] * OPENGL)
+    folder = home.resolve().name
+    sequence = [folder if len(files) == 1 else file.stem for _, _, file, _ in images]
+    return model.place(folder, found, up, scale, known, root=home, sequence=sequence)
 
 
 def lenses(root: Path, **_: object) -> dict[str, Lens]:
     """The lenses of distorted images, by their paths."""
     known: dict[str, Lens] = {}
     for file in _files(root):
-        scene, frames = _scene(file)
-        for number, frame in enumerate(frames):
-            name, values = _name(file, number, frame), scene | frame
-            kind = values.get("camera_model", "OPENCV")
-            if kind not in COEFFICIENTS or "fl_x" not in values or "k1" not in values:
-                continue
-            keys = ("w", "h", "fl_x", "cx", "cy", *COEFFICIENTS[kind])
-            try:
-                width, height, focal, x, y, *bent = (float(values.get(key, 0)) for key in keys)
-                focals, center = (focal, float(values.get("fl_y", focal))), (x - 0.5, y - 0.5)  # pixels as in COLMAP
-                model = "equidistant" if kind == "OPENCV_FISHEYE" else "plumb_bob"
-                lens = Lens((int(width), int(height)), focals, center, model, tuple(bent))
-            except (BadInputError, TypeError, ValueError, OverflowError) as error:
-                raise BadInputError(f"{file}, frame {number}: {', '.join(keys)} are no lens ({error})") from None
-            known |= {name: lens} if lens.distorts else {}
+        for where, name, values in _frames(file):
+            model, coefficients = LENSES.get(values.get("camera_model", "OPENCV"), ("", ()))
+            if model and "fl_x" in values and "k1" in values:
+                with naming_lens(f"{where}: the values of its lens are wrong"):
+                    keys = ("w", "h", "fl_x", "cx", "cy", *coefficients)
+                    width, height, focal, x, y, *bent = (float(values.get(key, 0)) for key in keys)
+                    focals = focal, float(values.get("fl_y", focal))
+                    # The first pixel covers 0 to 1, as in COLMAP; ours has its center at 0.
+                    lens = Lens((int(width), int(height)), focals, (x - 0.5, y - 0.5), model, tuple(bent))
+                known |= {name: lens} if lens.distorts else {}
     return known
 
 
@@ -86,42 +86,34 @@ def _files(root: Path) -> list[Path]:
     return files[:1] if files[0].name == FILES[0] else files
 
 
-def _scene(file: Path) -> tuple[dict[str, Any], list[Any]]:
-    """The content of a file, and its frames."""
+def _frames(file: Path) -> list[tuple[str, str, dict[str, Any]]]:
+    """The images of a file: where each is written, its path, and its values on top of those of the whole file."""
     scene = read_json(file, MAX_BYTES)
     frames = scene.get("frames") if isinstance(scene, dict) else None
     if not isinstance(frames, list) or not frames:
         raise BadInputError(f"{file}: no list 'frames' with images")
-    return scene, frames
+    shared = {key: value for key, value in scene.items() if key != "frames"}
+    images = []
+    for number, frame in enumerate(frames):
+        where, path = f"{file}, frame {number}", frame.get("file_path") if isinstance(frame, dict) else None
+        if not isinstance(path, str) or not path:
+            raise BadInputError(f"{where}: file_path is {shown(path)}, expected the path of an image")
+        images.append((where, _with_suffix(file.parent, PurePosixPath(path).as_posix()), shared | frame))
+    return images
 
 
-def _cameras(file: Path) -> CameraModel:
-    frames = _scene(file)[1]
-    names = [_name(file, number, frame) for number, frame in enumerate(frames)]
-    matrices = np.stack([_matrix(file, number, frame) for number, frame in enumerate(frames)])
-    near = (np.abs(matrices) <= MAX_COORDINATE).all(axis=(1, 2))
-    wrong = np.flatnonzero(~(near & are_rotations(np.where(near[:, None, None], matrices, 0)[:, :, :3])))
-    if len(wrong):
-        raise BadInputError(f"{file}, frame {wrong[0]} ({shown(names[wrong[0]])}): its transform_matrix is not a pose")
-    return CameraModel(names, matrices[:, :, 3], matrices[:, :, :3] * OPENGL)
+def _with_suffix(folder: Path, name: str) -> str:
+    ends = ("",) if PurePosixPath(name).suffix else SUFFIXES
+    return next((name + end for end in ends if not end or (folder / (name + end)).exists()), f"{name}.png")
 
 
-def _name(file: Path, number: int, frame: Any) -> str:
-    path = frame.get("file_path") if isinstance(frame, dict) else None
-    if not isinstance(path, str) or not path:
-        raise BadInputError(f"{file}, frame {number}: file_path is {shown(path)}, expected the path of an image")
-    name = PurePosixPath(path).as_posix()
-    if PurePosixPath(name).suffix:
-        return name
-    return next((f"{name}{suffix}" for suffix in SUFFIXES if (file.parent / f"{name}{suffix}").exists()), f"{name}.png")
-
-
-def _matrix(file: Path, number: int, frame: dict[str, Any]) -> Any:
+def _matrix(where: str, frame: dict[str, Any]) -> Any:
+    """The pose (3, 4) of an image."""
     rows = frame.get("transform_matrix")
     try:
         matrix = np.array(rows, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         matrix = np.empty(0)
     if matrix.shape not in ((4, 4), (3, 4)):
-        raise BadInputError(f"{file}, frame {number}: transform_matrix is {shown(rows)}, expected 4 rows of 4 numbers")
+        raise BadInputError(f"{where}: transform_matrix is {shown(rows)}, expected 4 rows of 4 numbers")
     return matrix[:3]

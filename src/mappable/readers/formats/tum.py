@@ -20,26 +20,22 @@ the coordinates of its first camera, as visual SLAM writes it: x = X, y = Z, z =
 frame gives the original coordinates back.
 """
 
-import re
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Literal
-
-import numpy as np
 
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
 from mappable.places.notes import Findings
 from mappable.places.rotations import AXES, PLANES
 from mappable.places.table import Places
-from mappable.readers.toolkit import below, columns, homes, is_image, join, joined, list_folder, unit_quaternions
-from mappable.readers.tracks import PoseTrack, TimedImages, place_images
+from mappable.readers.toolkit import below, columns, homes, joined, numbered_images, unit_quaternions
+from mappable.readers.tracks import TimedImages, Track
 from mappable.tables import read_words
-from mappable.times import nanoseconds
 from mappable.trajectories import TUM, read_tum
 
 LAYOUT = ("groundtruth.txt", "*/groundtruth.txt")
+DECIMAL = r"\d{1,10}(\.\d+)?"
 SOURCES = ("rgb.txt", "rgb", "images")
-DECIMAL = re.compile(r"\d{1,10}(\.\d+)?", re.ASCII)
 
 
 def read(
@@ -66,9 +62,12 @@ def read(
             found.note(f"folders have none of: {', '.join(sources)}", [name])
             continue
         frame = Frame(name, axes=PLANES[plane])
-        poses = _poses(folder / trajectory, frame, found)
-        timed = _listed(root, folder, source) if source.is_file() else _named(root, source, found)
-        tables.append(place_images(root, frame, timed, poses, max_gap_s, AXES[looking], found, name))
+        if source.is_file():
+            timed = TimedImages.listed(read_words(source, ["time", "path"]), "path", below(root, folder) or ".", "s")
+        else:
+            timed = TimedImages.numbered(numbered_images(root, source, found, DECIMAL, "<seconds>.png", "s"))
+        track = _track(folder / trajectory, frame, found)
+        tables.append(timed.place(root, frame, name, track, max_gap_s, found, axis=AXES[looking]))
     return joined(root, tables)
 
 
@@ -76,29 +75,9 @@ def _source(folder: Path, sources: tuple[str, ...]) -> Path | None:
     return next((folder / name for name in sources if (folder / name).exists()), None)
 
 
-def _poses(file: Path, frame: Frame, found: Findings) -> PoseTrack:
+def _track(file: Path, frame: Frame, found: Findings) -> Track:
     table = read_tum(file)
     if len(table) == 0:
         raise BadInputError(f"{file}: no poses")
-    xyz = frame.from_original(columns(table, TUM[1:4]))
-    return PoseTrack.ordered(table, table.times("time", "s"), xyz, unit_quaternions(table, TUM[4:]), found)
-
-
-def _listed(root: Path, folder: Path, file: Path) -> TimedImages:
-    """The images of a list of times and paths."""
-    table = read_words(file, ["time", "path"])
-    inside = PurePosixPath(below(root, folder))
-    paths = [(inside / path).as_posix() for path in table.columns["path"]]
-    return TimedImages(paths, table.times("time", "s"), [f"{file}, row {number}" for number in table.row_numbers])
-
-
-def _named(root: Path, folder: Path, found: Findings) -> TimedImages:
-    """The images of a folder, whose names are their times in seconds."""
-    names = [name for name in list_folder(folder) if is_image(name)]
-    timed = {name: None for name in names if DECIMAL.fullmatch(name.rpartition(".")[0])}
-    inside = below(root, folder)
-    paths = {name: join(inside, name) for name in names}
-    found.note("images are not named <seconds>.png", (paths[name] for name in names if name not in timed))
-    time = np.array([nanoseconds(name.rpartition(".")[0]) for name in timed], dtype=np.int64)
-    kept = [paths[name] for name in timed]
-    return TimedImages(kept, time, kept)
+    xyz, turns = frame.from_original(columns(table, TUM[1:4])), unit_quaternions(table, TUM[4:])
+    return Track.ordered(table, table.times("time", "s"), xyz, found, turns=turns)

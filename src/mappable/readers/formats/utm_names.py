@@ -43,11 +43,10 @@ from mappable.files import reading
 from mappable.places import geodesy
 from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import Frame
-from mappable.places.images import SUFFIXES
 from mappable.places.notes import Findings
 from mappable.places.table import NO_TIME, Places
-from mappable.readers.toolkit import join, no_places, walk
-from mappable.readers.zones import home_zones, zone_code
+from mappable.readers.toolkit import is_image, join, no_places, walk
+from mappable.readers.zones import crs_of, home_zones, move, zone_code
 from mappable.times import from_datetime, guess_unit, nanoseconds
 
 LAYOUT = ("@*@*@*", "*/@*@*@*", "*/*/@*@*@*", "*/*/*/@*@*@*")
@@ -56,10 +55,8 @@ EAST, NORTH, ZONE, LETTER, LATITUDE, HEADING, HEIGHT, TIMESTAMP, NOTE = 1, 2, 3,
 SPLITS = {"train": "train", "val": "calibration", "test": "test"}
 ROLE_FOLDER = re.compile(r"(?:(database|gallery)|(?:queries|query))(?:_(.+))?")
 
-YEAR, MONTH, DAY = r"(?:18|19|20|21)\d\d", r"(?:0[1-9]|1[0-2])", r"(?:0[1-9]|[12]\d|3[01])"
-DATE = re.compile(rf"{YEAR}(?:-?{MONTH}(?:-?{DAY})?)?")
-COMPACT_TIME = re.compile(rf"({YEAR}{MONTH}{DAY})(?:[_T-](\d\d(?:\d\d){{0,2}})|(\d{{4}}|\d{{6}}))")
-ISO_TIME = re.compile(rf"{YEAR}-\d\d-\d\d[T ]\d\d:.*")
+DATE = re.compile(r"(?:18|19|20|21)\d\d(?:-?[01]\d(?:-?[0-3]\d)?)?")
+COMPACT_TIME = re.compile(r"(\d{8})[_T-]?(\d{2,6})")
 NUMBER_SINCE_1970 = re.compile(r"1\d{9}(?:\.\d+)?|1\d{12}|1\d{15}|1\d{18}")  # 2001 to 2033 in s, ms, us or ns
 Value = TypeVar("Value")
 
@@ -82,23 +79,21 @@ class _Names:
         for path in paths:
             name = path.rpartition("/")[2]
             fields = name.rpartition(".")[0].split("@")
-            if _is_placed(name, fields):
+            if problem := _problem(name, fields):
+                others.append(f"{path}: {problem}")
+            else:
                 self.paths.append(path)
                 rows.append(fields + missing)
-            else:
-                others.append(f"{path}: {_problem(name, fields)}")
         self.columns = [*zip(*rows, strict=False)]
         found.note("images were left out, because their names are not @east@north@…", others)
 
-    def texts(self, field: int) -> tuple[str, ...]:
-        return self.columns[field] if self.columns else ()
-
     def parse(self, field: int, convert: Callable[[str], Value | None], default: Value, problem: str) -> list[Value]:
         """A field of all names; the default if it is empty or, with a note, if `convert` returns None."""
-        known: dict[str, Value | None] = {text: convert(text) for text in set(self.texts(field)) if text}
-        values = [known[text] if text else default for text in self.texts(field)]
-        bad = (f"{self.paths[row]}: {shown(self.texts(field)[row])}" for row, one in enumerate(values) if one is None)
-        self.found.note(problem, bad)
+        texts = self.columns[field]
+        known = {text: convert(text) for text in set(texts)} | {"": default}
+        values = [known[text] for text in texts]
+        bad = [row for row, value in enumerate(values) if value is None]
+        self.found.note(problem, (f"{self.paths[row]}: {shown(texts[row])}" for row in bad))
         return [default if value is None else value for value in values]
 
     def numbers(self, field: int, what: str, limit: float = math.inf) -> Floats:
@@ -107,20 +102,17 @@ class _Names:
             return number if math.isfinite(number) and abs(number) <= limit else None
 
         expected = "a number" if math.isinf(limit) else f"a number between {-limit:g} and {limit:g}"
-        return np.array(
-            self.parse(field, convert, math.nan, f"names have a {what} that is not {expected} (set to unknown)")
-        )
+        problem = f"names have a {what} that is not {expected} (set to unknown)"
+        return np.array(self.parse(field, convert, math.nan, problem))
 
 
 def read(root: Path, found: Findings) -> Places:
-    if not root.is_dir():
-        raise BadInputError(f"{root}: not a folder")
     names = _Names(_image_paths(root), found)
     if not names.paths:
         return no_places(root)
     frames, frame, x, y = _positions(names, found)
     time = np.array(names.parse(TIMESTAMP, _time, NO_TIME, "names have an unreadable timestamp (time unknown)"))
-    dates = sum(bool(text and DATE.fullmatch(text)) for text in names.texts(TIMESTAMP))
+    dates = sum(bool(DATE.fullmatch(text)) for text in names.columns[TIMESTAMP] if text)
     if dates:
         found.say(f"{dates:,} names have only a date, which cannot order images (time unknown)", warning=False)
     above = _above(root)
@@ -129,13 +121,12 @@ def read(root: Path, found: Findings) -> Places:
     sequence = [folder.name or "." for folder in folders]
     if len(frames) > 1:  # a sequence must lie in one frame
         sequence = [f"{folder}/{name}" for folder, name in zip(sequence, frame, strict=True)]
-    notes = (note.partition("_")[0] for note in names.texts(NOTE))
+    notes = (note.partition("_")[0] for note in names.columns[NOTE])
     conditions = (note if note in ("day", "night") else "" for note in notes)
+    files = (path.rpartition("/")[2] for path in names.paths)
     places = Places(
         path=names.paths,
-        place_id=[
-            join(folder.name, path.rpartition("/")[2]) for folder, path in zip(folders, names.paths, strict=True)
-        ],
+        place_id=[join(folder.name, file) for folder, file in zip(folders, files, strict=True)],
         root=root,
         frames=frames,
         frame=frame,
@@ -161,7 +152,7 @@ def _image_paths(root: Path) -> Iterator[str]:
             inside.clear()
             yield from (join(folder, path) for path in _listed_paths(file, root / folder))
         else:
-            yield from (join(folder, name) for name in names if _suffix(name) in SUFFIXES)
+            yield from (join(folder, name) for name in names if is_image(name))
 
 
 def _listed_paths(file: Path, folder: Path) -> list[str]:
@@ -186,25 +177,15 @@ def _listed_paths(file: Path, folder: Path) -> list[str]:
     return list(listed)
 
 
-def _is_placed(name: str, fields: list[str]) -> bool:
-    """True if the name of an image holds east and north."""
-    if len(fields) < 3 or fields[0] or _suffix(name) not in SUFFIXES:
-        return False
-    return math.isfinite(_number(fields[EAST])) and math.isfinite(_number(fields[NORTH]))
-
-
 def _problem(name: str, fields: list[str]) -> str:
-    """Why the name does not hold east and north."""
-    if _suffix(name) not in SUFFIXES:
+    """Why the name of an image does not hold east and north; "" if it does."""
+    if not is_image(name):
         return "not an image file"
     if fields[0] or len(fields) < 3:
         return "does not begin with @" if fields[0] else "east and north are missing"
-    what, field = ("north", NORTH) if math.isfinite(_number(fields[EAST])) else ("east", EAST)
-    return f"{what} {shown(fields[field])} is not a finite number"
-
-
-def _suffix(name: str) -> str:
-    return "." + name.rpartition(".")[2].lower()
+    numbers = {"east": fields[EAST], "north": fields[NORTH]}
+    bad = (f"{what} {shown(text)}" for what, text in numbers.items() if not math.isfinite(_number(text)))
+    return next((f"{text} is not a finite number" for text in bad), "")
 
 
 def _number(text: str) -> float:
@@ -217,28 +198,22 @@ def _number(text: str) -> float:
 
 def _positions(names: _Names, found: Findings) -> tuple[list[Frame], list[str], Floats, Floats]:
     """The frames, the name of each image's frame, and its coordinates there."""
-    x, y = (np.array([float(text) for text in names.texts(field)]) for field in (EAST, NORTH))
+    x, y = (np.array(names.columns[field], dtype=np.float64) for field in (EAST, NORTH))
     zone = _zones(names, found)
     known, homes = zone > 0, home_zones(x, y, zone)
-    for source, home in sorted(set(zip(zone[zone != homes].tolist(), homes[zone != homes].tolist(), strict=True))):
-        rows = (zone == source) & (homes == home)
-        x[rows], y[rows] = geodesy.transform(x[rows], y[rows], f"EPSG:{source}", f"EPSG:{home}")
-        old, new = (geodesy.utm_name(f"EPSG:{code}") for code in (source, home))
-        count = np.count_nonzero(rows)
-        text = f"{count:,} images were converted from {old} to {new}, the zone of the images around them"
-        found.say(text, warning=False)
+    move(x, y, zone, homes, found)
     codes = np.unique(homes[known]).tolist()
     if not codes:
         found.say("no name has a UTM zone and hemisphere, so east and north are used as metres of a local map")
     else:
         alone = len(codes) == 1  # the convention itself compares east and north regardless of zones
-        where = f"zone of the other images, {geodesy.utm_name(f'EPSG:{codes[0]}')}" if alone else "separate frame local"
+        where = f"zone of the other images, {geodesy.utm_name(crs_of(codes[0]))}" if alone else "separate frame local"
         without = (names.paths[row] for row in np.flatnonzero(~known))
         found.note(f"names have no UTM zone and hemisphere: their images were put into the {where}", without)
         homes[~known] = codes[0] if alone else 0
     frames, name = [], np.full(len(x), "", dtype=object)
     for code in np.unique(homes).tolist():
-        rows, crs = homes == code, f"EPSG:{code}" if code else None
+        rows, crs = homes == code, crs_of(code) if code else None
         frame = Frame.near(geodesy.utm_name(crs) if crs else "local", x[rows], y[rows], crs)
         name[rows] = frame.name
         x[rows] -= frame.origin[0]
@@ -251,12 +226,10 @@ def _zones(names: _Names, found: Findings) -> Ints:
     """The EPSG code of the UTM zone of each image; 0 if unknown."""
     side = np.nan_to_num(np.sign(names.numbers(LATITUDE, "latitude", limit=90))).tolist()
     code_of = cache(zone_code)
-    codes, problems = np.zeros(len(side), dtype=np.int64), Findings()
-    for row, key in enumerate(zip(names.texts(ZONE), names.texts(LETTER), side, strict=True)):
-        codes[row], problem = code_of(*key)
-        problems.note(problem, [names.paths[row]] if problem else [])
-    found.add(*problems)
-    return codes
+    zones = [code_of(*key) for key in zip(names.columns[ZONE], names.columns[LETTER], side, strict=True)]
+    for text in sorted({problem for _, problem in zones if problem}):
+        found.note(text, (path for path, (_, problem) in zip(names.paths, zones, strict=True) if problem == text))
+    return np.array([code for code, _ in zones], dtype=np.int64)
 
 
 def _time(text: str) -> int | None:
@@ -266,28 +239,26 @@ def _time(text: str) -> int | None:
     try:
         if NUMBER_SINCE_1970.fullmatch(text):
             return nanoseconds(text, guess_unit(text))
-        if ISO_TIME.fullmatch(text):
-            return nanoseconds(text)
-        match = COMPACT_TIME.fullmatch(text)
-        digits = "".join(group or "" for group in match.groups()) if match else ""
-        return from_datetime(datetime.strptime(digits.ljust(14, "0"), "%Y%m%d%H%M%S")) if digits else None
+        if match := COMPACT_TIME.fullmatch(text):
+            return from_datetime(datetime.strptime((match[1] + match[2]).ljust(14, "0"), "%Y%m%d%H%M%S"))
+        return nanoseconds(text) if ":" in text else None
     except ValueError:
         return None
 
 
 def _above(root: Path) -> list[str]:
     """The names at the end of ROOT that name a split or a role."""
-    top = Path(os.path.normpath(root.absolute()))
-    if ROLE_FOLDER.fullmatch(top.name):
-        return [top.parent.name, top.name] if top.parent.name in SPLITS else [top.name]
-    return [top.name] if top.name in SPLITS else []
+    parent, name = Path(os.path.normpath(root.absolute())).parts[-2:]
+    if ROLE_FOLDER.fullmatch(name):
+        return [parent, name] if parent in SPLITS else [name]
+    return [name] if name in SPLITS else []
 
 
 def _folder(name: str, above: list[str]) -> _Folder:
     """What a folder below ROOT tells; `above` is used if the folder names no split."""
-    parts = name.split("/") if name else []
-    parts = parts[1:] if parts[:1] == ["images"] else parts
-    if not any(part in SPLITS for part in parts):
+    parts = name.removeprefix("images").removeprefix("/").split("/") if name else []
+    parts = parts if parts != [""] else []
+    if not SPLITS.keys() & parts:
         parts = above + parts
     split = next((SPLITS[part] for part in parts if part in SPLITS), "")
     match = next((match for match in map(ROLE_FOLDER.fullmatch, parts) if match), None)

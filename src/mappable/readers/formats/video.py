@@ -59,6 +59,7 @@ from mappable.readers.tracks import Track
 from mappable.readers.video_files import opened, reason, require_pyav
 from mappable.times import nanoseconds
 
+ONE_FILE = True
 TRIAL = False  # reading takes long
 SCORE = 0.8  # a folder of another format may hold a video, too
 REMARK = "needs a track next to the video, or positions inside it"
