@@ -59,7 +59,9 @@ class Table:
         """
         link = ", " if problem.startswith("expected ") else ": it "
         written = self.names_in_file.get(name, name)
-        return BadInputError(f"{self.where(row)}: column {written!r} is {shown(self.columns[name][row])}{link}{problem}")
+        return BadInputError(
+            f"{self.where(row)}: column {written!r} is {shown(self.columns[name][row])}{link}{problem}"
+        )
 
     def refuse(self, wrong: Bools, name: str, problem: str) -> None:
         """Raise the error of `bad` for the first data row whose value in column `name` is `wrong`."""
