@@ -38,14 +38,10 @@ class Frame:
         except (TypeError, ValueError) as error:
             raise BadInputError(f"frame {shown(self.name)}: axes or origin are not numbers ({error})") from None
         units = ("m",) if self.crs else get_args(Unit)
+        unit = f"m, because the CRS is {self.crs}" if self.crs else f"one of: {', '.join(units)}"
         orthonormal = axes.shape == (3, 3) and np.allclose(axes @ axes.T, np.eye(3))
         for what, right, value, expected in (
-            (
-                "unit",
-                self.unit in units,
-                self.unit,
-                " or ".join(units) + (f" with the CRS {self.crs}" * bool(self.crs)),
-            ),
+            ("unit", self.unit in units, self.unit, unit),
             ("origin", origin.shape == (3,) and np.isfinite(origin).all(), self.origin, "three finite numbers"),
             ("axes", orthonormal, self.axes, "an orthonormal matrix"),
         ):

@@ -1,11 +1,12 @@
 """A picture of a table of places: positions of the images on a map, colored by condition, sequence or overlap."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mappable.arrays import Ints, Strings
+from mappable.arrays import Ints, Strings, evenly
 from mappable.errors import BadInputError
 from mappable.places.table import NO_TIME, Places
 from mappable.plotting import COLORS, check_suffix, new_figure, plain, plain_axes, write_figure
@@ -31,7 +32,7 @@ def draw_map(
     columns = min(3, len(names))
     lines = -(-len(names) // columns)
     spans = [np.ptp(places.positions[places.frame == name, :2], axis=0) for name in names]
-    height = max(float(np.clip(7.0 * span[1] / max(span[0], 1e-9), 2.4, 7.5)) for span in spans)
+    height = max(np.clip(7.0 * span[1] / max(span[0], 1e-9), 2.4, 7.5) for span in spans)
     figure = new_figure(9.0 * columns, (height + 0.8) * lines)
     for position, name in enumerate(names, 1):
         _draw_frame(figure.add_subplot(lines, columns, position), places[places.frame == name], name, color)
@@ -41,19 +42,16 @@ def draw_map(
 def _draw_frame(axes: "Axes", places: Places, name: str, color: str | None) -> None:
     what = color or ("condition" if any(places.condition) else "sequence")
     values = _overlap(places) if what == "overlap" else getattr(places, what)
-    groups, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    ranks = np.empty(len(groups), dtype=np.int64)
-    ranks[order] = np.arange(len(groups))
-    colors = np.minimum(ranks, len(COLORS) - 1)[
-        codes
-    ]  # color number of each place; remaining groups share the last color
-    for number in range(min(len(groups), len(COLORS))):
-        group, others = groups[order[number]], len(groups) - number
-        label = f"{plain(group) or 'no ' + what} ({counts[order[number]]:,})"
-        if number == len(COLORS) - 1 and others > 1:
-            label = f"{others:,} others ({counts[order][number:].sum():,})"
-        _draw_group(axes, places, np.flatnonzero(colors == number), COLORS[number], label)
+    groups = [group for group, _ in Counter(values.tolist()).most_common()]
+    last = len(COLORS) - 1  # the remaining groups share the last color
+    color_of = {group: min(rank, last) for rank, group in enumerate(groups)}
+    colors = np.array([color_of[group] for group in values])
+    for number, group in enumerate(groups[: len(COLORS)]):
+        rows = np.flatnonzero(colors == number)
+        label = plain(group) or f"no {what}"
+        if number == last and len(groups) > len(COLORS):
+            label = f"{len(groups) - last:,} others"
+        _draw_group(axes, places, rows, COLORS[number], f"{label} ({len(rows):,})")
     _draw_routes(axes, places, colors)
     unit, extent = places.frames[name].unit, np.ptp(places.positions[:, :2], axis=0)
     axes.set_aspect("equal", adjustable="datalim")
@@ -73,9 +71,8 @@ def _overlap(places: Places) -> Strings:
     """The overlap of each place with other visits, as text."""
     from mappable.places.survey import survey
 
-    others = survey(places).overlap
     names = ["this visit alone", "one other visit", "two other visits", "three or more other visits"]
-    return np.array(names, dtype=object)[np.minimum(others, 3)]
+    return np.array(names, dtype=object)[np.minimum(survey(places).overlap, 3)]
 
 
 def _draw_group(axes: "Axes", places: Places, rows: Ints, color: str, label: str) -> None:
@@ -83,9 +80,9 @@ def _draw_group(axes: "Axes", places: Places, rows: Ints, color: str, label: str
     size = float(np.clip(3000 / len(rows), 2, 18))
     axes.scatter(places.x[rows], places.y[rows], s=size, color=color, label=label, linewidths=0, alpha=0.8, zorder=3)
     looking = rows[np.isfinite(places.yaw[rows])]
-    some = looking[:: max(1, -(-len(looking) // MAX_ARROWS))]
-    if len(some):
-        x, y, yaw = places.x[some], places.y[some], places.yaw[some]
+    arrows = looking[evenly(len(looking), MAX_ARROWS)]
+    if len(arrows):
+        x, y, yaw = places.x[arrows], places.y[arrows], places.yaw[arrows]
         axes.quiver(x, y, np.cos(yaw), np.sin(yaw), color=color, alpha=0.7, scale=28, width=0.0025, zorder=4)
 
 
