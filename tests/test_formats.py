@@ -24,7 +24,6 @@ from mappable.localization.localizer import Localizer
 from mappable.maps.folder import read_map
 from mappable.places.cache import read_about
 from mappable.places.files import load_places
-from mappable.places.odometry import load_odometry
 from mappable.places.world_record import read_record
 from mappable.readers import recordings
 from mappable.readers.conversion import convert
@@ -79,7 +78,6 @@ FORMATS: dict[str, tuple[str, Write, Read]] = {
     "mappable conversion": ("convert.json", in_json, lambda file: convert("photos", "elsewhere", file.parent)),
     "mappable world": ("world.json", in_json, lambda file: read_record(file.parent)["preset"]),
     "mappable frames": ("video.json", in_json, recordings.FORMAT.read),
-    "mappable odometry": ("odometry.parquet", in_parquet, load_odometry),
     "mappable encoder": ("encoder.safetensors", in_safetensors, read_encoder),
     "mappable onnx encoder": ("encoder.onnx", in_json, lambda file: Facts.from_text(file.read_text(), file)),
     "mappable foreign onnx encoder": ("kept.onnx", in_json, lambda file: parse_kept(file.read_text(), file)),
@@ -92,7 +90,7 @@ FORMATS: dict[str, tuple[str, Write, Read]] = {
     "mappable recovery": ("summary.json", in_json, RECOVERY.read),
 }
 HEADER_ONLY = ("mappable world", "mappable recovery", "mappable conversion", "mappable frames")  # read without fields
-WRITTEN_ONLY = {"mappable report"}
+WRITTEN_ONLY = {"mappable report", "mappable odometry"}
 CONTAINERS = [name for name, (_, write, _) in FORMATS.items() if write in (in_parquet, in_safetensors)]
 
 

@@ -88,13 +88,6 @@ def test_yaw_is_compared_round_the_circle_and_must_differ_by_less() -> None:
     assert find_neighbors(exact, 1.0, max_yaw=math.nextafter(0.5, 1)).counts.tolist() == [1, 1]
 
 
-def test_queries_are_numbered_from_both_ends() -> None:
-    found = find_neighbors(table([(0, 0, 0), (1, 0, 0), (9, 0, 0), (10, 0, 0)]), 1.0)
-    assert found[-1].tolist() == found[3].tolist() == [2]
-    with pytest.raises(IndexError):
-        found[4]
-
-
 @pytest.mark.parametrize("radius", [-1.0, math.nan])
 def test_a_radius_that_is_no_distance_is_refused(radius: float) -> None:
     with pytest.raises(BadInputError, match="radius is"):

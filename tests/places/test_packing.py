@@ -81,18 +81,6 @@ def test_a_pack_has_the_pixels_of_load_image_in_a_plain_npy_file(places: Places,
     np.testing.assert_array_equal(pickle.loads(luggage).images, pack.images)
 
 
-def test_a_view_reads_only_what_it_is_asked_for_in_its_own_order(places: Places, out: Path) -> None:
-    pack, _ = pack_images(places, out, size=SIZE)
-    some = places[[30, 3, 21, 8]]
-    view, expected = pack.view(some), from_files(some)
-    assert (len(view), view.shape) == (4, (4, 24, 32, 3))
-    assert view.images is pack.images  # nothing was copied yet
-    for rows in ([0, 1, 2, 3], [2, 0], [3, 3, 1], []):
-        chosen = np.array(rows, dtype=np.int64)
-        np.testing.assert_array_equal(view.read(chosen), expected[chosen])
-        np.testing.assert_array_equal(view.take(chosen).read(np.arange(len(rows))), expected[chosen])
-
-
 def test_only_new_content_is_decoded(places: Places, out: Path, draw: Draw, decoded: list[str]) -> None:
     pack_images(places, out, size=SIZE)
     assert len(decoded) == COUNT
@@ -327,10 +315,3 @@ def test_places_of_a_joined_table_and_of_a_moved_collection_find_their_rows(
         pack.rows(elsewhere)
     places.root.rename(tmp_path / "elsewhere")
     np.testing.assert_array_equal(pack.rows(elsewhere), np.arange(COUNT))
-
-
-def test_an_invalid_size_or_fit_leaves_no_folder_behind(places: Places, out: Path) -> None:
-    for settings in ({"size": (0, 24)}, {"size": SIZE, "fit": "squash"}):
-        with pytest.raises(BadInputError, match="expected"):
-            pack_images(places, out, **settings)
-    assert not out.exists()

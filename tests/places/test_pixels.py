@@ -37,15 +37,6 @@ def test_an_array_a_pack_and_files_are_read_and_taken_alike(places: Places, tmp_
         np.testing.assert_array_equal(some.read(np.arange(2)), pixels[[2, 3]])
 
 
-def test_taking_rows_reads_nothing(places: Places) -> None:
-    pixels = np.zeros((5, 12, 16, 3), dtype=np.uint8)
-    assert ImageRows(pixels, np.arange(5)).take(np.array([1, 2])).images is pixels
-    places.files[2].unlink()
-    taken = images_of(places, (16, 12), "crop").take(np.array([2]))
-    with pytest.raises(BadImageError, match=r"day/2\.png.*file"):
-        taken.read(np.arange(1))
-
-
 def test_a_file_that_does_not_decode_may_read_as_black(places: Places) -> None:
     places.files[1].write_bytes(b"nothing")
     bad: dict[Path, BadImageError] = {}

@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 from bag_writer import START, BagWriter, Kind, noise
 from mappable.cli.app import app
 from mappable.errors import BadInputError
-from mappable.places.odometry import load_odometry
+from mappable.odometry import read_track
 from mappable.places.table import Places
 from mappable.readers.registry import read_places
 from mappable.readers.ros_images import raw_pixels
+from mappable.tables import read_table
 
 pytestmark = pytest.mark.medium  # every image is flushed to the disk
 
@@ -127,12 +128,18 @@ def test_odometry_is_kept_with_its_covariance(tmp_path: Path, kind: Kind) -> Non
         writer.add_odometry("/odom", START + number * TENTH, (number, -number, 3), turn, variance=0.25 * (number > 3))
     bag = writer.write(tmp_path, "run")
     places = read_places("rosbag", bag)
-    kept = load_odometry(places.root / "run-frames/odometry.parquet")
-    assert (kept.time - START).tolist() == [number * TENTH for number in range(8)]
-    steps = np.arange(8)
-    np.testing.assert_allclose(kept.pose, np.column_stack([steps, -steps, 0.2 * steps]), atol=1e-9)
-    assert np.isnan(kept.covariance[:4]).all()
-    assert kept.covariance[4:].tolist() == [[0.25, 0, 0.25, 0.25]] * 4
+    file = places.root / "run-frames/odometry.parquet"
+    track, steps = read_track(file), np.arange(8)
+    np.testing.assert_allclose(track.seconds, (START + steps * TENTH) / 1e9)
+    np.testing.assert_allclose(track.positions, np.column_stack([steps, -steps]), atol=1e-9)
+    np.testing.assert_allclose(np.arctan2(*track.frames[:, ::-1, 0].T), 0.2 * steps, atol=1e-9)
+    covariance = read_table(file).at([0, 7])
+    assert [covariance.columns[name] for name in ("xx", "xy", "yy", "yaw_yaw")] == [
+        ["", "0.25"],
+        ["", "0.0"],
+        ["", "0.25"],
+        ["", "0.25"],
+    ]
 
 
 @pytest.mark.parametrize("kind", ["ros1", "mcap"])

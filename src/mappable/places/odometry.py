@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow
 
 from mappable.arrays import Floats, Ints
-from mappable.errors import BadInputError
 from mappable.formats import Format
 
 FORMAT = Format("mappable odometry", 1, "convert the recording again", sealed_since=1)
@@ -32,23 +31,12 @@ class RecordedOdometry:
 
 
 def save_odometry(odometry: RecordedOdometry, file: Path, topic: str) -> None:
-    """Write a Parquet file with the columns time, x, y, yaw, xx, xy, yy and yaw_yaw; unknown values are null."""
+    """Write a Parquet file with the columns time, x, y, yaw, xx, xy, yy and yaw_yaw; unknown values are null.
+
+    `mappable.odometry.read_track` reads it, like any table of poses over time.
+    """
     numbers = np.column_stack([odometry.pose, odometry.covariance])
     columns = {
         name: pyarrow.array(values, mask=np.isnan(values)) for name, values in zip(COLUMNS, numbers.T, strict=True)
     }
     FORMAT.write_parquet(file, pyarrow.table({"time": odometry.time} | columns), {"topic": topic})
-
-
-def load_odometry(file: Path | str) -> RecordedOdometry:
-    """Read a file that `save_odometry` wrote."""
-    file = Path(file)
-    with FORMAT.reading(file):
-        if not file.is_file():
-            raise FileNotFoundError(2, "no such file", str(file))
-        table, _ = FORMAT.read_parquet(file)
-        time = table["time"].to_numpy()
-        numbers = np.column_stack([table[name].fill_null(np.nan).to_numpy() for name in COLUMNS])
-    if not np.isfinite(numbers[:, :3]).all() or (np.diff(time) <= 0).any():
-        raise BadInputError(f"{file}: poses are not finite, or not in rising time; convert the recording again")
-    return RecordedOdometry(time, numbers[:, :3], numbers[:, 3:])
