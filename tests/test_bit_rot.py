@@ -57,7 +57,6 @@ FILES: dict[str, tuple[Write, Read]] = {
         Checkpoint.load,
     ),
     "result.json": (lambda file: result().save(file.parent), Result.load),
-    "arrays.safetensors": (lambda file: result().save(file.parent), lambda file: Result.load(file.parent)),
 }
 
 

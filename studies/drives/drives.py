@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
+from mappable.evaluation.acceptance import SEQUENCE, sureness
 from mappable.evaluation.bootstrap import block_bootstrap
-from mappable.evaluation.metrics import precision_recall
-from mappable.evaluation.protocols.localization.rules import SEQUENCE, sureness
+from mappable.evaluation.metrics import average_precision
 from mappable.features.descriptors import Described, read_descriptors
 from mappable.localization.build import build_map_of
 from mappable.localization.location import Location
@@ -115,10 +115,10 @@ def rules(
     }
 
 
-def average_precision(sure: Sequence[tuple[float, bool]]) -> float:
+def precision_of(sure: Sequence[tuple[float, bool]]) -> float:
     """Area under the curve of precision by recall; recall is the share of right images that are accepted."""
     score, right = np.array([one for one, _ in sure]), np.array([one for _, one in sure])
-    return precision_recall(-score, right, int(right.sum()))[3]
+    return average_precision(score, right)
 
 
 def _counts(found: Sequence[Location], off: Floats, distance: Floats, within: Sequence[float]) -> Cell:
@@ -209,7 +209,7 @@ def table(cells: Sequence[Cell]) -> None:
             [one for cell in cells if cell["set"] == name for one in cell.get("rules", {}).get(rule, [])]
             for name in sets
         ]
-        print(f"| {rule} | " + " | ".join(f"{average_precision(one):.3f}" for one in own) + " |")
+        print(f"| {rule} | " + " | ".join(f"{precision_of(one):.3f}" for one in own) + " |")
     print("\n| set | located as | confident | wrong among confident | confident among found | foreign confident |")
     print("|---|---|---|---|---|---|")
     for name in sets:

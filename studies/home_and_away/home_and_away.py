@@ -35,7 +35,7 @@ from PIL import Image
 from mappable.arrays import Bools, Ints, evenly
 from mappable.evaluation.away import MOST_LANDMARKS, MOST_QUERIES, away_place
 from mappable.evaluation.protocols import protocols_named
-from mappable.evaluation.protocols.home_and_away import HOME, MEAN, OTHERS, HomeAndAway, gains_of
+from mappable.evaluation.protocols.home_and_away import HOME, HomeAndAway, gains_of
 from mappable.evaluation.protocols.proportionality import Proportionality
 from mappable.evaluation.reproduce import RESULTS, PlannedModel, Study, plan
 from mappable.evaluation.result import RESULT, Accuracy, Result
@@ -417,10 +417,6 @@ def run(given: argparse.Namespace) -> None:
             print(f"{home} {model.folder} failed: {error!r}", flush=True)
 
 
-def _accuracies(found: HomeAndAway) -> dict[str, Any]:
-    return {HOME: found.home, **found.away}
-
-
 def _gains(results: Mapping[tuple[str, str, int | None], Result]) -> list[dict[str, Any]]:
     """Gains over off the shelf with 95 % intervals: over VGG-16, and over the same network."""
     rows = []
@@ -429,12 +425,9 @@ def _gains(results: Mapping[tuple[str, str, int | None], Result]) -> list[dict[s
         for shelf in dict.fromkeys((OFF_THE_SHELF, SHELF_OF["resnet" in title])):
             pairs = [(own[seed], results[home, shelf, seed]) for seed in own if (home, shelf, seed) in results]
             both = [(one.get(HomeAndAway), other.get(HomeAndAway)) for one, other in pairs]
-            accuracies = [(_accuracies(one), _accuracies(other)) for one, other in both if one and other]
+            accuracies = [(one.places, other.places) for one, other in both if one and other]
             if accuracies and title != shelf:
-                other_sets = [
-                    ({n: a[n] for n in ALL if n in a}, {n: b[n] for n in ALL if n in b}) for a, b in accuracies
-                ]
-                intervals = gains_of(accuracies) | {OTHERS: gains_of(other_sets)[MEAN]}
+                intervals = gains_of(accuracies, ALL)
                 found = {name: [gain.mean, gain.low, gain.high] for name, gain in intervals.items()}
                 gains = {name: [round(number, 2) for number in numbers] for name, numbers in found.items()}
                 rows.append({"home set": home, "candidate": title, "over": shelf, "seeds": len(accuracies)} | gains)
@@ -455,15 +448,14 @@ def summary(given: argparse.Namespace) -> None:
             "candidate": result.title,
             "seed": result.seed,
             "home": round(found.home.percent, 2),
-            "away": {name: round(one.percent, 2) for name, one in found.away.items()},
+            "away": {name: round(one.percent, 2) for name, one in found.places.items() if name != HOME},
             "seconds": round(float(result.ran.get("training_seconds", 0)), 1),
         }
         if accuracy:
             row["negative radius"] = round(accuracy.negative[0], 2)
         if pairs:
-            first = pairs.first[1]
-            row |= {"pearson": round(first.pearson.plain or 0, 4), "reach": first.reach}
-            row["pearson within negative radius"] = round(first.pearson.within_negative or 0, 4)
+            row["pearson"] = round(pairs.pearson or 0, 4)
+            row["same view"] = {visits: ways["descriptor"].pearson for visits, ways in pairs.relations.items()}
         rows.append(row)
     file = given.work / f"{given.study}.json"
     file.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")

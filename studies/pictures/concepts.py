@@ -20,7 +20,7 @@ from matplotlib.patches import Circle
 from PIL import Image
 
 from mappable.arrays import Floats
-from mappable.evaluation.style import FAINT
+from mappable.evaluation.figure import FAINT
 from mappable.features.encoder import Encoder
 from mappable.localization.location import Location
 from mappable.localization.map import Map

@@ -241,7 +241,6 @@ SUBJECTS = {
         Subject("map: encoder", "dense-map", "encoder-*", _map, "other-model/encoder.safetensors"),
         Subject("map: index", "indexed-map", "index-*", _index),
         Subject("result.json", "result", "result.json", _result, "other-result/result.json"),
-        Subject("arrays.safetensors", "result", "arrays.safetensors", _result, "other-result/arrays.safetensors"),
         Subject("report.json", "result", "report.json", _report, "other-result/report.json"),
         Subject("video.json", "film", "drive-frames/video.json", _video, "set/convert.json"),
         Subject("map: checksums", "map", "checksums-*", _map, "other-map/checksums-*"),
@@ -249,7 +248,7 @@ SUBJECTS = {
         Subject("clusters", "set", "activations/clusters-*", _clusters),
         Subject("activations", "frozen", "*.bin", _frozen, mends=True),
         Subject("activations: index", "frozen", "*.index", _frozen, mends=True),
-        Subject("study: descriptors", "study", "*.f16", _study_descriptors, mends=True),
+        Subject("study: descriptors", "study", "*.npy", _study_descriptors, mends=True),
     )
 }
 

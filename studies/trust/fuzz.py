@@ -588,7 +588,6 @@ TARGETS = {
         _own("map descriptors", "dense-map", "descriptors-*", "maps.landmarks:Landmarks.open"),
         _own("map index", "indexed-map", "index-*", "maps.landmarks:Landmarks.open"),
         _own("result.json", "result", "result.json", "evaluation.result:Result.load"),
-        _own("arrays.safetensors", "result", "arrays.safetensors", "evaluation.result:Result.load"),
         Target("descriptors body", _text("json", '{"descriptors": [[0.6, 0.8]], "images": ["a"]}'), _descriptors_body),
         Target("descriptors body .npy", _npy_body, _descriptors_body),
         Target(

@@ -11,12 +11,12 @@ import pytest
 from typer.testing import Result
 
 from mappable.errors import BadInputError
+from mappable.evaluation.acceptance import RULES
 from mappable.evaluation.evaluate import evaluate_map
 from mappable.evaluation.protocol import Protocol, Section
 from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.protocols.home_and_away import HomeAndAway
 from mappable.evaluation.protocols.localization import Localization
-from mappable.evaluation.protocols.localization.rules import RULES
 from mappable.evaluation.result import Accuracy
 from mappable.evaluation.result import Result as Found
 from mappable.evaluation.scoring import Scoring, retrieval
@@ -53,7 +53,7 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     np.testing.assert_allclose(accuracy.errors, errors)
     assert told is not None
     assert told.calibrated_on == "a drive"
-    assert told.calibrated(told.confident) == pytest.approx(100 * np.mean([one.confident for one in found]))
+    assert told.methods["refined"].confident.tolist() == [one.confident for one in found]
     assert f"{np.mean(errors <= 5) * 100:.1f} %" in shown.output
     lines = [line.split() for line in shown.output.splitlines()]
     assert [line[0] for line in lines if line and line[0] in ("nearest", "refined", "sequence")] == [
@@ -74,31 +74,42 @@ def test_what_fails_is_named_and_the_exit_code_is_3(
     def broken(_: Scoring) -> None:
         raise KeyError("masked")
 
-    monkeypatch.setitem(PROTOCOLS, "curves", replace(PROTOCOLS["curves"], score=broken))
+    monkeypatch.setitem(PROTOCOLS, "curves", replace(PROTOCOLS["curves"], run=broken))
     shown = mappable("evaluate", wall_map, wall, tmp_path / "found", *RADII, "--protocols", "table1,curves")
     assert shown.exit_code == 3
-    assert shown.stderr.count("error: protocol curves: KeyError: 'masked' (") == 1
+    assert shown.stderr.count("error: protocol curves, map: KeyError: 'masked' (") == 1
     assert f"report: {tmp_path / 'found' / 'report.html'}" in shown.output
 
 
-def test_an_encoder_is_scored_away_from_home_too(mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path) -> None:
-    """The wall itself is the away place: the same encoder finds as much there, and is compared with off-the-shelf."""
-    shown = mappable(
-        "evaluate", wall_map, wall, tmp_path, *RADII, "--protocols", "table1,home-and-away", "--away", f"{wall}:5"
-    )
+def test_places_away_from_home_are_on_request(mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path) -> None:
+    """The wall itself is the away place: the same encoder finds as much there."""
+    shown = mappable("evaluate", wall_map, wall, tmp_path, *RADII, "--protocols", "table1", "--away", f"{wall}:5")
     assert shown.exit_code == 0, shown.output
     result = Found.load(tmp_path)
     found, accuracy = result.get(HomeAndAway), result.get(Accuracy)
     assert found is not None
     assert accuracy is not None
-    assert list(found.away) == ["shifted view", wall.name]
+    assert list(found.places) == ["Home", "shifted view", wall.name]
     assert found.home.percent == accuracy.positive[0]
-    assert list(found.shelf) == ["Home", "shifted view", wall.name]
-    assert found.missing == ""
-    first = json.loads((tmp_path / "report.json").read_text())["sections"][0]
-    assert first["name"] == "home-and-away"
     wrong = mappable("evaluate", wall_map, wall, tmp_path / "other", *RADII, "--away", tmp_path / "nothing")
     assert wrong.exit_code != 0
+
+
+def test_found_stands_beside_chance_and_a_wide_radius_warns(
+    mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path
+) -> None:
+    shown = mappable("evaluate", wall_map, wall, tmp_path / "usual", *RADII, "--json")
+    told = json.loads(shown.stdout)
+    assert set(told["ways"]) == {"nearest", "refined", "sequence"}
+    assert set(told["rules"]) == set(RULES)
+    assert 0 < told["chance"] < told["upper_bound"] <= 100
+    assert set(Found.load(tmp_path / "usual").scored) == {"table1", "localization"}
+    assert "warning" not in shown.stderr
+    radii = ("--positive-radius", "500", "--negative-radius", "500")
+    wide = mappable("evaluate", wall_map, wall, tmp_path / "wide", *radii)
+    assert wide.exit_code == 0, wide.output
+    assert "warning: 500 m is more than a quarter of the extent" in wide.stderr
+    assert "100.0 %" in next(line for line in wide.stdout.splitlines() if line.strip().startswith("chance"))
 
 
 @pytest.fixture
@@ -218,7 +229,7 @@ def test_a_protocol_that_is_registered_is_evaluated_by_its_name(
 ) -> None:
     told = Section("farthest", "The worst query", ["One is farthest off."])
     shown = table("farthest", Column("", ["worst"]), Column("Error", [1.0]))
-    protocol = Protocol("farthest", Farthest, retrieval, farthest, lambda *_: [replace(told, tables=[shown])])
+    protocol = Protocol("farthest", Farthest, retrieval, farthest, lambda *_: replace(told, tables=[shown]))
     monkeypatch.setitem(PROTOCOLS, "farthest", protocol)
     done = mappable("evaluate", wall_map, wall, tmp_path / "out", *RADII, "--protocols", "farthest")
     assert done.exit_code == 0, done.output

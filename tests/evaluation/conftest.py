@@ -1,140 +1,131 @@
-"""Fixtures for tests of figures: results of three models on a synthetic street in sun, rain and at night."""
+"""A synthetic street, models whose feature distances follow positions, and their results of all protocols."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mappable.arrays import Floats, Floats32, Ints, Pixels, path_length
+from made_results import Numbered, measured
+from mappable.arrays import Floats, Floats32
 from mappable.evaluation.protocol import Images
-from mappable.evaluation.protocols import PROTOCOLS
-from mappable.evaluation.protocols.localization import Localization
-from mappable.evaluation.protocols.map_recovery import MapRecovery
-from mappable.evaluation.result import Accuracy, Result, empty_result
-from mappable.evaluation.rows import ROWS
+from mappable.evaluation.result import Result
 from mappable.evaluation.scoring import Descriptors, Scoring
-from mappable.evaluation.setup import Setup, setup_of
+from mappable.evaluation.setup import Region, Setup, setup_of
 from mappable.features.about import About
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
-IMAGES, STEP = 30, 6.0  # of a drive, and metres between them
-DRIVES = {"train-sun": "train", "train-rain": "train", "test-sun": "test", "test-rain": "test", "test-night": "test"}
-# Per model: metres over which its descriptors change, and their noise. Per condition: a factor of the noise.
-MODELS = {"off-the-shelf": (3.0, 0.7), "triplet": (8.0, 0.3), "triplet+huber": (25.0, 0.12)}
-NOISIER = {"sun": 1.0, "rain": 1.5, "night": 2.5}
-DRAWN = ("table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "qualitative")
+NUMBERS, SCALE, NOISE = 48, 10.0, 0.6  # of a descriptor; metres over which it changes; what an image has of its own
+RADIUS = 10.0
+LENGTH, STEP = 300.0, 2.0
+MODELS = {"off-the-shelf": (0,), "triplet": (1, 0), "triplet+huber": (0,)}  # seeds by row
+NOISIER = {"off-the-shelf": 1.5, "triplet": 0.8, "triplet+huber": 0.3}  # noise added to the descriptors of a row
+LOOK = {"sun": 0.0, "night": 0.35}  # what a condition adds to all its descriptors
+# Per drive: split, role, condition, and offset of its street in metres.
+DRIVES = {
+    "train-sun": ("train", "", "sun", 0.0),
+    "train-night": ("train", "", "night", 0.0),
+    "calibration-sun": ("calibration", "", "sun", 0.0),
+    "calibration-night": ("calibration", "", "night", 0.0),
+    "test-sun": ("test", "", "sun", 0.0),
+    "test-night": ("test", "", "night", 0.0),
+    "b-reference": ("", "reference", "sun", 2000.0),
+    "b-query": ("", "query", "sun", 2000.0),
+    "leaving-query": ("", "query", "sun", 4000.0),
+}
 
 
 @pytest.fixture(scope="session")
-def setup() -> Setup:
-    """Two drives with 20 landmarks, and three drives to locate."""
-    x = np.arange(IMAGES) * STEP
-    road = np.column_stack([x, 30 * np.sin(x / 40)])
-    at = np.concatenate([road + 0.7 * number for number in range(len(DRIVES))])
-    names = np.repeat(list(DRIVES), IMAGES)
+def scoring() -> Scoring:
+    """A street of 300 m with two bends, an image each 2 m, and a model that tells places up to some 20 m apart.
+
+    It is driven twice, in sun and at night, for each split. Region B is another street, whose queries are not on the
+    map of this one, and no more is a third, by whose queries rejection is tested.
+    """
+    random = np.random.default_rng(0)
+    names = list(DRIVES)
+    ways = [_drive(DRIVES[name][3], random) for name in names]
+    counts = [len(way) for way in ways]
+    positions = np.concatenate(ways)
+    split, role, condition, _ = (np.repeat(np.array(column), counts) for column in zip(*DRIVES.values(), strict=True))
+    sequence = np.repeat(names, counts)
+    times = np.concatenate([np.arange(count) for count in counts]) * 200_000_000
     places = Places(
-        path=[f"{name}/{number % IMAGES}.jpg" for number, name in enumerate(names)],
-        x=at[:, 0],
-        y=at[:, 1],
-        sequence=names,
-        condition=[name.split("-")[1] for name in names],
-        split=[DRIVES[name] for name in names],
+        path=[f"{name}/{time}.jpg" for name, time in zip(sequence, times, strict=True)],
+        x=positions[:, 0],
+        y=positions[:, 1],
+        time=times,
+        sequence=sequence,
+        condition=condition,
+        split=split,
+        role=role,
         frames=Frame("street"),
     )
-    counts = (10, 20, 40)
-    return setup_of("street", places, positive_radius=10.0, negative_radius=25.0, landmarks=20, counts=counts)
+    rows = {name: np.flatnonzero(sequence == name) for name in names}
+    setup = setup_of(
+        "made-up",
+        places,
+        positive_radius=RADIUS,
+        negative_radius=25.0,
+        landmarks=60,
+        counts=(25, 50, 100),
+        regions=(Region("b", rows["b-reference"], rows["b-query"]),),
+        elsewhere=rows["b-query"],
+        absent=rows["leaving-query"],
+        gallery_landmarks=30,
+    )
+    values = _describe(positions, np.array([LOOK[name] for name in condition]), random)
+    about = About(
+        weights="random",
+        size=(64, 48),
+        fit="crop",
+        mean=(0.5, 0.5, 0.5),
+        std=(0.5, 0.5, 0.5),
+        unit="m",
+        positive_radius=RADIUS,
+        negative_radius=25.0,
+        feature_scale_squared=0.9,
+        proportional=True,
+    )
+    return Scoring(setup, Descriptors(np.arange(len(places)), values, "made-up"), about)
+
+
+def _drive(away: float, random: np.random.Generator) -> Floats:
+    """Positions along a street, with a small offset from other drives."""
+    x = np.arange(0.0, LENGTH, STEP) + random.uniform(0, STEP)
+    road = np.column_stack([x + away, 40 * np.sin(x / 70)])
+    sway: Floats = 0.5 * np.sin(x[:, None] / random.uniform(10, 20, 2) + random.uniform(0, 6, 2))
+    return road + sway
+
+
+def _describe(positions: Floats, look: Floats, random: np.random.Generator) -> Floats32:
+    """Unit vectors made of waves in many directions, which change smoothly with the position."""
+    ways, phase = random.normal(size=(2, NUMBERS)) / SCALE, random.uniform(0, 2 * np.pi, NUMBERS)
+    seen = np.cos(positions @ ways + phase) + look[:, None] * random.normal(size=NUMBERS)
+    seen += (
+        NOISE * random.exponential(size=(len(seen), 1)) * random.normal(size=seen.shape)
+    )  # some images show hardly anything
+    return (seen / np.linalg.norm(seen, axis=1, keepdims=True)).astype(np.float32)
 
 
 @pytest.fixture(scope="session")
-def results(setup: Setup) -> list[Result]:
-    """Off-the-shelf, triplet with the seeds 1 and 0, and triplet + Huber."""
-    return [_result(setup, row, seed) for row in MODELS for seed in ((1, 0) if row == "triplet" else (0,))]
+def setup(scoring: Scoring) -> Setup:
+    return scoring.setup
 
 
 @pytest.fixture(scope="session")
 def images() -> Images:
-    """Gray images, as bright as their row number."""
-
-    def load(rows: Ints) -> Pixels:
-        return np.repeat(rows, 12 * 16 * 3).reshape(-1, 12, 16, 3).astype(np.uint8)
-
-    return load
+    return Numbered().read
 
 
-def _result(setup: Setup, row: str, seed: int) -> Result:
-    about = About(weights="random", size=(16, 12), fit="crop", mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
-    described = Descriptors(np.arange(len(setup.places)), _describe(setup.places, *MODELS[row], seed), row)
-    scoring = Scoring(setup, described, about)
-    scored = {name: PROTOCOLS[name].score(scoring) for name in DRAWN}
-    empty = empty_result(setup, row=row, title=ROWS[row].title, seed=seed, encoder=row, settings={})
-    result = replace(empty, scored=scored)
-    return replace(result, scored=scored | {"localization": _localized(result), "map-recovery": _recovered(setup)})
-
-
-def _describe(places: Places, scale: float, noise: float, seed: int) -> Floats32:
-    random = np.random.default_rng(seed)
-    ways, phase = random.normal(size=(2, 64)) / scale, random.uniform(0, 2 * np.pi, 64)
-    more = np.array([NOISIER[name] for name in places.condition])
-    seen = np.cos(places.positions @ ways + phase) + noise * more[:, None] * random.normal(size=(len(places), 64))
-    return (seen / np.linalg.norm(seen, axis=1, keepdims=True)).astype(np.float32)
-
-
-def _localized(result: Result) -> Localization:
-    """Intervals of 4 m around a distance that is 1 m too long; not confident at night."""
-    known = result.get(Accuracy)
-    assert known is not None
-    truly = known.errors
-    stated, confident = truly + 1.0, result.conditions != "night"
-    unknown = np.full(len(truly), np.nan)
-    return Localization(
-        queries=known.queries,
-        landmarks=known.landmarks,
-        nearest=known.retrieved,
-        feature=truly,
-        top1=truly,
-        to_landmark=truly,
-        refined=truly,
-        sequence=unknown,
-        sequence_distance=unknown,
-        sequence_low=unknown,
-        sequence_high=unknown,
-        sequence_confident=np.zeros(len(truly), dtype=bool),
-        bound=known.bound,
-        distance=stated,
-        low=stated - 2,
-        high=stated + 2,
-        confident=confident,
-        between=confident,
-        absent=np.arange(0),
-        absent_feature=np.zeros(0),
-        absent_confident=np.zeros(0, dtype=bool),
-        absent_sequence_confident=np.zeros(0, dtype=bool),
-        rules={},
-        calibrated_on="calibration",
-        coverage=0.9,
-        note="",
-    )
-
-
-def _recovered(setup: Setup) -> MapRecovery:
-    """The truth, shifted by 1, 2, 3 and 4 m."""
-    rows = setup.rows_of(setup.route, setup.queries)
-    truth = setup.places.positions[rows]
-    apart: Floats = np.linalg.norm(truth[:, None] - truth, axis=2)
-    names = ("mds", "smacof", "recovered", "anchored")
-    return MapRecovery(
-        sequence=setup.route,
-        images=rows,
-        known=rows[:10],
-        length=float(path_length(truth)[-1]),
-        repetitions=1,
-        methods=[],
-        mask=None,
-        notes=[],
-        truth=truth,
-        true=apart,
-        masked=np.where(apart < 10, apart, np.nan),
-        completed=2 * apart,
-        positions={name: truth + np.array([shift, 0.0]) for shift, name in enumerate(names, 1)},
-    )
+@pytest.fixture(scope="session")
+def results(scoring: Scoring) -> list[Result]:
+    """Off-the-shelf, triplet with the seeds 1 and 0, and triplet + Huber."""
+    found = []
+    for row, seed in ((row, seed) for row, seeds in MODELS.items() for seed in seeds):
+        random = np.random.default_rng([len(row), seed])
+        values = scoring.descriptors.values
+        noisy = values + NOISIER[row] * random.normal(size=values.shape) / np.sqrt(NUMBERS)
+        unit = (noisy / np.linalg.norm(noisy, axis=1, keepdims=True)).astype(np.float32)
+        found.append(measured(replace(scoring, descriptors=replace(scoring.descriptors, values=unit)), row, seed))
+    return found

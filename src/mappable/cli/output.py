@@ -1,7 +1,7 @@
 """Print results as tables and lines on the terminal, or as JSON."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import harmonic_mean
@@ -14,11 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from mappable.arrays import Ints
     from mappable.evaluation.models import Model
-    from mappable.evaluation.protocols.localization.ways import RuleCounts
     from mappable.evaluation.result import Result
     from mappable.evaluation.summary import RowSummary
     from mappable.learning.auto import Plan
@@ -196,7 +193,7 @@ def print_used_images(places: "Places", doing: str, **rows: "Ints") -> None:
 def print_accuracy(results: "Sequence[Result]", page: Path | None, as_json: bool = False) -> None:
     """Print one line per model (correct queries, median error, gain over the first model) and the report's path."""
     if as_json:
-        typer.echo(json.dumps(_accuracy_json(results, page), indent=2))
+        typer.echo(json.dumps(accuracy_json(results, page), indent=2))
         return
     models, summaries = _summaries(results)
     if summaries:
@@ -204,7 +201,7 @@ def print_accuracy(results: "Sequence[Result]", page: Path | None, as_json: bool
     typer.echo(f"report: {page}")
 
 
-def _accuracy_json(results: "Sequence[Result]", page: Path | None) -> dict[str, Any]:
+def accuracy_json(results: "Sequence[Result]", page: Path | None) -> dict[str, Any]:
     return {"report": page and str(page), "models": [asdict(one) for one in _summaries(results)[1]]}
 
 
@@ -216,66 +213,6 @@ def _summaries(results: "Sequence[Result]") -> "tuple[list[Model], list[RowSumma
 
     models = models_of(results, Accuracy)
     return models, [summary_of(model.results) for model in models]
-
-
-def print_ways(result: "Result", page: Path, as_json: bool = False) -> None:
-    """Print a table per way to locate, a table per rule that accepts answers, and the report's path.
-
-    If the protocol `localization` was not run, print only the accuracy.
-    """
-    from mappable.evaluation.protocols.localization.compute import Localization
-    from mappable.evaluation.protocols.localization.ways import count_rules, count_ways
-
-    found, radius, unit = result.get(Localization), result.positive_radius, result.unit
-    if found is None:
-        print_accuracy([result], page, as_json)
-        return
-    ways, rules = count_ways(found, radius), count_rules(found, radius)
-    if as_json:
-        counts = {"ways": _as_dicts(ways), "rules": _as_dicts(rules)}
-        typer.echo(json.dumps(_accuracy_json([result], page) | counts, indent=2))
-        return
-    within, bound = f"within {radius:g} {unit}", found.bound <= radius
-    headings = (
-        within,
-        "median error",
-        "confident",
-        "confident and correct",
-        f"{100 * found.coverage:g} % intervals with the true distance",
-    )
-    rows = [
-        (
-            name,
-            f"{one.found:,} of {one.queries:,} ({one.percent:.1f} %)",
-            f"{one.median:.1f} {unit}",
-            *(
-                f"{part:,} of {whole:,}" if one.intervals else ""
-                for part, whole in ((one.confident, one.queries), (one.right, one.confident), (one.held, one.intervals))
-            ),
-        )
-        for name, one in ways.items()
-    ]
-    best = f"{bound.sum():,} of {len(bound):,} ({100 * bound.mean():.1f} %)"
-    print_table(("", *headings), [*rows, ("upper bound", best, "", "", "", "")], numbers=headings)
-    if rules:
-        _print_rules(rules)
-    if found.note:
-        typer.echo(f"note: {found.note}")
-    typer.echo(f"report: {page}")
-
-
-def _as_dicts(counted: "Mapping[str, DataclassInstance]") -> dict[str, Any]:
-    return {name: asdict(one) for name, one in counted.items()}
-
-
-def _print_rules(rules: "dict[str, RuleCounts]") -> None:
-    headings = ("average precision", "accepted", "accepted but wrong")
-    rows = []
-    for name, one in rules.items():
-        wrong = "" if one.false_discovery is None else f" ({one.false_discovery:.1f} %)"
-        accepted = f"{one.accepted:,} of {one.answers:,} ({100 * one.accepted / one.answers:.1f} %)"
-        rows.append((name, f"{one.average_precision:.3f}", accepted, f"{one.wrong:,} of {one.accepted:,}{wrong}"))
-    print_table(("which answers to accept", *headings), rows, numbers=headings)
 
 
 def _print_models(models: "Sequence[Model]", summaries: "Sequence[RowSummary]") -> None:
@@ -299,7 +236,7 @@ def _print_models(models: "Sequence[Model]", summaries: "Sequence[RowSummary]") 
 
 def print_recovery(result: "Result") -> None:
     """Print the error of the recovered path, beside that of methods that do not use the images."""
-    from mappable.evaluation.protocols.map_recovery.compute import MapRecovery
+    from mappable.evaluation.protocols.map_recovery import MapRecovery
 
     found = result.get(MapRecovery)
     if found is None:

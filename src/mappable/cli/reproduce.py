@@ -53,7 +53,8 @@ def reproduce(
         bool,
         typer.Option(
             "--as-printed",
-            help="Start as the paper does: weights vgg16-caffe, clusters of 30,000 Pittsburgh images. "
+            help="Start as the paper does: weights vgg16-caffe, clusters of 30,000 Pittsburgh images. The loss stays "
+            "that of the authors' code, with residuals divided by r1², not the printed sum in m². "
             "Only for oxford and cold.",
         ),
     ] = False,
@@ -150,13 +151,14 @@ def reproduce(
         except TrainingStopped as stopped:
             typer.echo(f"{stopped}; the same command continues from there", err=True)
             raise typer.Exit(130) from None
-    results, page = study.report_on(models)
+    results = study.results(models)
     if report_only and not results:
         raise BadInputError(f"{home}: no results to report yet for the given models, settings and images")
     if len(results) < len(models):
         finished = f"{len(results)} of {len(models)} models are finished with these settings and images"
         others = "run again without --report-only" if report_only else "another process is working on the rest"
         typer.echo(f"{finished}; {others}", err=True)
+    page = study.report(results) if results else None
     if page is not None or as_json:
         print_accuracy(results, page, as_json)
     if page is not None:

@@ -58,7 +58,8 @@ def check_weights(settings: Settings) -> None:
 def start_of(settings: Mapping[str, Any], setup: Setup, *, as_printed: bool) -> str:
     """One sentence that names the start weights of a model, and the images of its clusters."""
     if as_printed:
-        return f"As printed: Caffe weights ({WEIGHTS}), {CLUSTER_IMAGES:,} Pittsburgh images for the clusters."
+        start = f"As printed: Caffe weights ({WEIGHTS}), {CLUSTER_IMAGES:,} Pittsburgh images for the clusters."
+        return f"{start} The loss is that of the authors' code, not the printed sum of residuals in m²."
     source, most = settings["init_source"], settings["init_images"]
     if source == "train":
         images = f"{min(most, len(setup.places.training())):,} training images"

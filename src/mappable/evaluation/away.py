@@ -9,10 +9,7 @@ from scipy.spatial import KDTree
 from mappable.arrays import Ints, evenly
 from mappable.errors import BadInputError
 from mappable.evaluation.setup import Setup, setup_of
-from mappable.features.encoder import Encoder
-from mappable.features.image_encoder import ImageEncoder
 from mappable.places.files import load_places
-from mappable.places.pixels import AnyImages
 from mappable.places.table import Places
 from mappable.places.world_record import RECORD, read_record
 from mappable.worlds import find_world
@@ -59,23 +56,6 @@ def drawn(world: str, out: Path, every: int) -> str:
     if found.find_drawn(folder, every=EVERY * every) is None:
         found.draw(folder, every=EVERY * every, overwrite=True)
     return str(folder)
-
-
-def off_the_shelf(encoder: ImageEncoder, images: AnyImages) -> Encoder:
-    """The same network before training, with clusters from these images; raises for another kind of encoder."""
-    about = encoder.about
-    if not isinstance(encoder, Encoder):
-        raise BadInputError("the encoder is not a file encoder.safetensors, so it has no weights before training")
-    made = Encoder.create(
-        weights=about.weights,
-        size=about.size,
-        fit=about.fit,
-        clusters=about.clusters,
-        backbone=about.backbone,
-        seed=about.seed or 0,
-    ).to(encoder.device)
-    made.initialize(images, seed=about.seed or 0)
-    return made
 
 
 def _split(given: str) -> tuple[Path, float | None]:

@@ -52,8 +52,8 @@ def block_bootstrap(
     """
     blocks = np.asarray(blocks)
     methods = [np.atleast_2d(np.asarray(one, dtype=np.float64)) for one in (values, minus) if one is not None]
-    for one in methods:
-        _check(one, blocks, draws, probability)
+    if not blocks.size or any(one.shape[1:] != blocks.shape or not np.isfinite(one).all() for one in methods):
+        raise BadInputError(f"expected a finite value for each of the {len(blocks):,} queries")
     names, number = np.unique(blocks, return_inverse=True)
     if len(names) == 1:
         raise BadInputError(f"all {len(blocks):,} queries are in one block, expected two blocks or more")
@@ -85,28 +85,5 @@ def route_blocks(along: Floats, length: float) -> Ints:
     along = np.asarray(along, dtype=np.float64)
     if not 0.0 < length < np.inf:
         raise BadInputError(f"block length must be above 0, got {length:g}")
-    if along.ndim != 1 or not len(along):
-        raise BadInputError(f"positions along the route: expected one number per query, got {_shape(along)}")
-    if not np.isfinite(along).all():
-        query = int(np.flatnonzero(~np.isfinite(along))[0])
-        raise BadInputError(f"position of query {query} is {along[query]}, expected a number")
     blocks: Ints = np.floor((along - along.min()) / length).astype(np.int64)
     return blocks
-
-
-def _check(values: Floats, blocks: Ints, draws: int, probability: float) -> None:
-    if values.ndim != 2 or not values.size:
-        raise BadInputError(f"values: expected one number per query, or one row per run, got {_shape(values)}")
-    if blocks.shape != values.shape[1:]:
-        raise BadInputError(f"values have {values.shape[1]:,} queries, but there are {_shape(blocks)} blocks")
-    if not np.isfinite(values).all():
-        row, query = (int(at) for at in np.argwhere(~np.isfinite(values))[0])
-        raise BadInputError(f"value of query {query} is {values[row, query]}, expected a number")
-    if draws < 1:
-        raise BadInputError(f"draws must be 1 or more, got {draws}")
-    if not 0.0 < probability < 1.0:
-        raise BadInputError(f"probability must be between 0 and 1, got {probability:g}")
-
-
-def _shape(array: Floats | Ints) -> str:
-    return " x ".join(f"{length:,}" for length in array.shape) or "one"

@@ -12,7 +12,7 @@ import numpy as np
 from mappable.arrays import Ints, Strings
 from mappable.errors import BadInputError, shown
 from mappable.evaluation.models import Model, models_of
-from mappable.evaluation.result import RESULT, Accuracy, Result
+from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.summary import Difference, RowSummary, accuracies_of, difference, summary_of
 from mappable.progress import track
 
@@ -58,15 +58,16 @@ def compare(paths: Sequence[Path]) -> Comparison:
     """
     if len(paths) < 2:
         raise BadInputError(f"compare needs two results or more, got {len(paths)}")
-    homes = [path.parent if path.name == RESULT else path for path in paths]
-    for path, times in Counter(home.resolve() for home in homes).items():
-        if times > 1:
-            raise BadInputError(f"{path}: given {times} times, expected once")
     results = {str(path): Result.load(path) for path in paths}
-    first_path, first = next(iter(results.items()))
-    for one, result in results.items():
-        _check(one, result, first_path, first)
-    ids = _common(results)
+    if len({Path(path).resolve() for path in results}) < len(paths):
+        raise BadInputError("a result is given twice, expected different ones")
+    (first_path, first), *_ = results.items()
+    for path, result in results.items():
+        _check(path, result, first_path, first)
+    common = set.intersection(*(set(result.ids) for result in results.values()))
+    if not common:
+        raise BadInputError(f"{', '.join(results)}: there is no query that all of these results have")
+    ids = first.ids[[one in common for one in first.ids]]
     whole = all(len(result.ids) == len(ids) for result in results.values())
     models = _models({path: _only(result, ids, first, whole) for path, result in results.items()})
     rival = next(iter(models.values()))
@@ -74,41 +75,25 @@ def compare(paths: Sequence[Path]) -> Comparison:
         Line(name, summary_of(one.results), None if one is rival else difference(one.results, rival.results))
         for name, one in track(models.items(), "comparing", len(models))
     )
-    differences = (*_left_out(results, ids), *_maps(models))
+    every = len(set().union(*(result.ids for result in results.values())))
+    differences = _differences({name: model.results[0] for name, model in models.items()})
+    if every > len(ids):
+        left_out = f"{every - len(ids):,} of {every:,} are not in all results and are left out, with recall"
+        differences.insert(0, f"the queries differ: {left_out} and landmark seeds")
     radii = first.positive_radius, first.negative_radius
-    return Comparison(first.unit, *radii, len(ids), lines, tuple(_seeds(lines)), differences)
+    return Comparison(first.unit, *radii, len(ids), lines, tuple(_notes(lines)), tuple(differences))
 
 
 def _check(path: str, result: Result, first_path: str, first: Result) -> None:
     """Raise if a result cannot be compared with the first."""
     if not result.get(Accuracy):
-        reasons = {**result.skipped, **result.failed}
-        why = f" ({reasons['table1']})" if "table1" in reasons else ""
-        raise BadInputError(f"{path}: no table1 result to compare{why}")
-    if result.frame != first.frame:
-        raise BadInputError(f"{path}: frame is {shown(result.frame)}, expected {shown(first.frame)} as in {first_path}")
-    if result.unit != first.unit:
-        raise BadInputError(f"{path}: unit is {result.unit}, expected {first.unit} as in {first_path}")
-    if _radii(result) != _radii(first):
-        raise BadInputError(f"{path}: radii are {_radii(result)}, expected {_radii(first)} as in {first_path}")
-
-
-def _radii(result: Result) -> str:
-    return f"{result.positive_radius:g} and {result.negative_radius:g} {result.unit}"
-
-
-def _common(results: dict[str, Result]) -> Strings:
-    """The ids of the queries that all results have, in the order of the first."""
-    (first_path, first), *others = results.items()
-    common, before = set(first.ids), [first_path]
-    for path, result in others:
-        common &= set(result.ids)
-        if not common:
-            shared = f"shared with {'all of ' * (len(before) > 1)}{', '.join(before)}"
-            ids = f"its first query is {shown(result.ids[0])}, theirs is {shown(first.ids[0])}"
-            raise BadInputError(f"{path}: none of its {len(result.ids):,} queries is {shared}; {ids}")
-        before.append(path)
-    return first.ids[[one in common for one in first.ids]]
+        why = {**result.skipped, **result.failed}.get("table1", "the protocol was not run")
+        raise BadInputError(f"{path}: no table1 result to compare ({why})")
+    for name in ("frame", "unit", "positive_radius", "negative_radius"):
+        value, expected = getattr(result, name), getattr(first, name)
+        if value != expected:
+            what = name.replace("_", " ")
+            raise BadInputError(f"{path}: {what} is {shown(value)}, expected {shown(expected)} as in {first_path}")
 
 
 def _only(result: Result, ids: Strings, first: Result, whole: bool) -> Result:
@@ -121,8 +106,8 @@ def _only(result: Result, ids: Strings, first: Result, whole: bool) -> Result:
     kept = replace(found, **{name: getattr(found, name)[rows] for name in ("queries", "retrieved", "errors", "bound")})
     if not whole:
         kept = replace(kept, landmark_seeds=[], positive=[], negative=[], recall={})
-    scored = {"table1": kept}
-    return replace(result, ids=ids, conditions=first.conditions[same], blocks=first.blocks[same], scored=scored)
+    conditions, blocks = first.conditions[same], first.blocks[same]
+    return replace(result, ids=ids, conditions=conditions, blocks=blocks, scored={"table1": kept})
 
 
 def _numbers(result: Result, ids: Strings) -> Ints:
@@ -156,48 +141,31 @@ def _landmarks(result: Result) -> int:
     return len(accuracies_of([result])[0].landmarks)
 
 
-def _left_out(results: dict[str, Result], ids: Strings) -> list[str]:
-    every = set().union(*(result.ids for result in results.values()))
-    if len(every) == len(ids):
-        return []
-    left = f"the queries differ: {len(every) - len(ids):,} of {len(every):,} are not in all results and are left out"
-    return [f"{left}; recall and landmark seeds are left out too, because they need all queries of a result"]
-
-
-def _maps(models: dict[str, Model]) -> list[str]:
+def _differences(results: dict[str, Result]) -> list[str]:
     """One sentence per part in which the maps of the models differ, judged by the first seed of each model.
 
-    Results of a study do not record their landmarks and calibration. Their encoders differ on purpose.
+    Results of a study do not record their maps. Their encoders differ on purpose.
     """
-    results = {name: model.results[0] for name, model in models.items()}
-    counts = {name: _landmarks(result) for name, result in results.items()}
-    found = []
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
-        found.append(f"the landmarks differ: {listed}")
-    elif _differ(results, "landmarks"):
-        found.append(f"the landmarks differ: all maps have {next(iter(counts.values())):,}, but not the same ones")
-    if _differ(results, "calibration"):
-        without = [name for name, result in results.items() if not result.map.get("calibration", "?")]
-        found.append("the calibrations differ" + (f": {', '.join(without)} has none" if without else ""))
-    encoders = {name: result.encoder for name, result in results.items() if result.map}
-    if len(set(encoders.values())) > 1:
-        found.append("the encoders differ: " + ", ".join(f"{name} has {one[:8]}" for name, one in encoders.items()))
-    return found
+    maps = {name: result for name, result in results.items() if result.map}
+    parts = {
+        "landmarks": {name: f"{_landmarks(result):,}" for name, result in results.items()},
+        "landmarks themselves": {name: result.map.get("landmarks", "") for name, result in maps.items()},
+        "calibrations": {name: result.map.get("calibration", "") or "none" for name, result in maps.items()},
+        "encoders": {name: result.encoder for name, result in maps.items()},
+    }
+    return [
+        f"the {part} differ: " + ", ".join(f"{name} has {text[:8]}" for name, text in texts.items())
+        for part, texts in parts.items()
+        if len(set(texts.values())) > 1
+    ]
 
 
-def _differ(results: dict[str, Result], part: str) -> bool:
-    return len({result.map[part] for result in results.values() if part in result.map}) > 1
-
-
-def _seeds(lines: Sequence[Line]) -> list[str]:
+def _notes(lines: Sequence[Line]) -> list[str]:
     """Notes on seeds that were not compared one by one, and on a missing interval."""
     notes = []
     for line in lines[1:]:
-        if line.difference is None:
-            continue
-        seeds = line.summary.seeds, lines[0].summary.seeds
-        if any(set(one) - {None} != set(line.difference.seeds) for one in seeds):
+        seeds = {*line.summary.seeds, *lines[0].summary.seeds} - {None}
+        if line.difference is not None and seeds != set(line.difference.seeds):
             notes.append(f"{line.name}: the difference compares {line.difference.compared}")
     if lines[0].summary.interval is None:
         notes.append("all queries are in one stretch of the route, so no difference can be decided")

@@ -12,10 +12,11 @@ import numpy as np
 import torch
 
 from mappable.errors import BadInputError
-from mappable.evaluation.away import away_place, off_the_shelf
+from mappable.evaluation.away import away_place
 from mappable.evaluation.failures import reason_of
 from mappable.evaluation.protocol import Protocol
-from mappable.evaluation.protocols import MAP_PROTOCOLS, PROTOCOLS, protocols_named
+from mappable.evaluation.protocols import MAP_PROTOCOLS, protocols_named
+from mappable.evaluation.protocols.home_and_away import NAME as HOME_AND_AWAY
 from mappable.evaluation.protocols.timing import hardware
 from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
@@ -30,38 +31,23 @@ from mappable.places.table import Places
 from mappable.progress import progress_bar
 
 
-def with_valid_parts(scoring: Scoring, result: Result) -> Result:
-    """`result` with only those protocol results whose inputs are still the same."""
-    valid = {
-        name
-        for name, key in result.keys.items()
-        if name in PROTOCOLS and PROTOCOLS[name].key(scoring) == key and name in (*result.scored, *result.skipped)
-    }
-    scored = {name: one for name, one in result.scored.items() if name in valid}
-    skipped = {name: why for name, why in result.skipped.items() if name in valid}
-    return replace(result, scored=scored, skipped=skipped, keys={name: result.keys[name] for name in valid}, failed={})
-
-
-def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol[Any]]) -> Result:
+def measure(scoring: Scoring, result: Result, protocols: Sequence[Protocol[Any]]) -> Result:
     """`result` with the results of the protocols added.
 
     A protocol that raises is recorded in `failed`, and the others still run.
     """
-    scored, skipped, keys, failed = dict(result.scored), dict(result.skipped), dict(result.keys), dict[str, str]()
+    scored, skipped, failed = dict(result.scored), dict(result.skipped), dict[str, str]()
     with progress_bar(f"scoring {result.title}", len(protocols)) as advance:
         for protocol in protocols:
             advance(0, protocol.name)
             try:
-                key = protocol.key(scoring)
-                try:
-                    scored[protocol.name] = protocol.score(scoring)
-                except NotApplicableError as error:
-                    skipped[protocol.name] = str(error)
-                keys[protocol.name] = key
+                scored[protocol.name] = protocol.run(scoring)
+            except NotApplicableError as error:
+                skipped[protocol.name] = str(error)
             except Exception as error:  # any error: the training and the other protocols must not be lost
                 failed[protocol.name] = reason_of(error)
             advance(1)
-    return replace(result, scored=scored, skipped=skipped, failed=failed, keys=keys)
+    return replace(result, scored=scored, skipped=skipped, failed=failed)
 
 
 def run_facts(device: torch.device, command: str) -> dict[str, Any]:
@@ -95,22 +81,17 @@ def evaluate_map(
     """Measure how well a map locates images whose positions are known; radii default to those of the encoder.
 
     `protocols` defaults to the protocols that are meant for maps (`Protocol.of_a_map`). `away` are folders of other
-    sets, see `away_place`: the encoder is then scored on them too. Returns the result, and the setup and the images
-    that a report needs.
+    sets, see `away_place`: the protocol home-and-away then runs on them too. Returns the result, and the setup and the
+    images that a report needs.
     """
     landmarks.check_encoder(encoder.fingerprint)
     queries = queries.decoded_as(landmarks.places.decoding)
-    radii = [
-        given if given is not None else known
-        for given, known in (
-            (positive_radius, encoder.about.positive_radius),
-            (negative_radius, encoder.about.negative_radius),
-        )
-    ]
-    if radii[0] is None or radii[1] is None:
+    positive = encoder.about.positive_radius if positive_radius is None else positive_radius
+    negative = encoder.about.negative_radius if negative_radius is None else negative_radius
+    if positive is None or negative is None:
         raise BadInputError("the encoder does not record its radii; give --positive-radius and --negative-radius")
-    others = tuple(away_place(one, radius=radii[0], unit=landmarks.unit) for one in away)
-    setup = _setup_of_map(landmarks, queries, name, radii[0], radii[1], block)
+    others = tuple(away_place(one, radius=positive, unit=landmarks.unit) for one in away)
+    setup = _setup_of_map(landmarks, queries, name, positive, negative, block)
     images = ImageFiles(setup.places, encoder.about.size, encoder.about.fit)
     described = encoder.embed(queries)
     known = landmarks.store.take(np.arange(len(landmarks)))
@@ -122,7 +103,6 @@ def evaluate_map(
         None if isinstance(encoder, FiledDescriptors) else lambda: (encoder, images),
         landmarks.calibration,
         away=others,
-        shelf=(lambda: off_the_shelf(encoder, landmarks.places)) if others else None,
         own_images=False,
     )
     started = empty_result(
@@ -133,9 +113,10 @@ def evaluate_map(
         encoder=encoder.fingerprint,
         settings=dict(encoder.about.settings),
     )
-    wanted = protocols_named(MAP_PROTOCOLS if protocols is None else protocols)
+    wanted = list(MAP_PROTOCOLS if protocols is None else protocols)
+    wanted += [HOME_AND_AWAY] if others else []
     started = replace(started, ran=run_facts(encoder.device, command), map=_digests(landmarks))
-    result = score_all(scoring, started, wanted)
+    result = measure(scoring, started, protocols_named(wanted))
     return result, setup, images
 
 

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 
-from mappable.arrays import Bools, Floats, Floats32, evenly
+from mappable.arrays import Bools, Floats, Floats32
 
-MOST_RADII = 10  # how far metres may reach, in positive radii
-LARGEST_ERROR = 0.2  # median relative error up to which metres reach
-FEWEST_TO_CALIBRATE = 20  # pairs of images
+WIDE_RADIUS = 0.25  # of the extent: so wide a radius makes nearly any answer correct
 
 
 @dataclass(frozen=True)
@@ -35,16 +32,6 @@ def spread(numbers: Sequence[float]) -> MeanStd:
     71.00 ± 1.41 70.00
     """
     return MeanStd(float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None)
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """Correlations of feature and geometric distances: plain, squared, and plain for pairs within each radius."""
-
-    plain: float | None
-    squared: float | None
-    within_positive: float | None
-    within_negative: float | None
 
 
 def percent_within(errors: Floats, radius: float) -> float:
@@ -83,101 +70,43 @@ def recall_at(positives: Bools, has_positive: Bools, counts: Sequence[int]) -> d
     return {str(count): float(100.0 * counted[:, :count].any(axis=1).sum() / max(len(counted), 1)) for count in counts}
 
 
-def correlations(
-    feature: Floats | Floats32, metres: Floats | Floats32, positive_radius: float, negative_radius: float
-) -> tuple[Correlation, Correlation]:
-    """Pearson's and Spearman's correlation of feature and geometric distance, both plain, not squared (pairs,).
-
-    A value is None if there are fewer than 3 pairs, or if one of the two distances is constant. Spearman's uses ranks,
-    so squaring changes nothing.
-    """
-    feature, metres = np.asarray(feature, dtype=np.float64), np.asarray(metres, dtype=np.float64)
-    ranks = _rank_correlation(feature, metres)
-    pearson, spearman = [], []
-    for radius in (positive_radius, negative_radius):
-        near = metres <= radius
-        pearson.append(_correlation(feature[near], metres[near]))
-        spearman.append(ranks if near.all() else _rank_correlation(feature[near], metres[near]))
-    return (
-        Correlation(_correlation(feature, metres), _correlation(feature**2, metres**2), *pearson),
-        Correlation(ranks, ranks, *spearman),
-    )
-
-
-def reach_of_metres(feature: Floats | Floats32, metres: Floats, radius: float) -> float | None:
-    """Distance on the ground up to which feature distances, calibrated in metres, err by less than 20 %.
-
-    `feature` and `metres` (images, images) are distances between the images of a sequence, in order. The pairs of the
-    first half give the median feature distance by distance on the ground, made to increase. Feature distances of the
-    second half are read back from it. They give the median of the relative error, for distances of `radius` / 2 to
-    10 `radius`, in steps of `radius` / 2. The result is the end of the last step before the error exceeds 20 %, or 0.
-    None: too few pairs.
-    """
-    middle = len(feature) // 2
-    pairs = []
-    for half in (slice(0, middle), slice(middle, None)):
-        upper = np.triu_indices(len(metres[half]), 1)
-        far, near = np.asarray(feature, dtype=np.float64)[half, half][upper], metres[half, half][upper]
-        kept = near <= MOST_RADII * radius
-        pairs.append((far[kept], near[kept]))
-    (known, at), (asked, truth) = pairs
-    if min(len(known), len(asked)) < FEWEST_TO_CALIBRATE:
-        return None
-    number = np.floor(at / (radius / 4)).astype(int)
-    bins = np.unique(number)
-    medians = [float(np.median(known[number == one])) for one in bins]
-    rising = isotonic_regression(medians, weights=np.bincount(number)[bins]).x
-    # A tiny slope makes the plateaus increase, so that the inverse exists.
-    found = np.interp(asked, rising + 1e-9 * np.arange(len(bins)), (bins + 0.5) * radius / 4)
-    reach = 0.0
-    for low in radius * np.arange(0.5, MOST_RADII, 0.5):
-        own = (truth >= low) & (truth < low + radius / 2)
-        if not own.any() or np.median(np.abs(found[own] - truth[own]) / truth[own]) >= LARGEST_ERROR:
-            break
-        reach = float(low + radius / 2)
-    return reach
-
-
-def interval_scores(low: Floats, high: Floats, truth: Floats) -> tuple[float, float] | tuple[None, None]:
-    """The percentage of intervals that contain the truth (ends included), and the mean width; None if there are none.
-
-    >>> interval_scores(np.array([0.0, 2.0]), np.array([1.0, 5.0]), np.array([1.0, 6.0]))
-    (50.0, 2.0)
-    """
-    if not len(truth):
-        return None, None
-    return float(100.0 * np.mean((low <= truth) & (truth <= high))), float(np.mean(high - low))
-
-
-def precision_recall(
-    score: Floats, right: Bools, possible: int, most: int = 200
-) -> tuple[Floats, Floats, Floats, float]:
-    """Thresholds, precision, recall and average precision (all from 0 to 1) of accepting answers by a score.
-
-    The score is a feature distance. Answers with a score of at most the threshold are accepted, so equal scores are
-    accepted together. Thresholds ascend. Precision is the share of accepted answers that are correct. Recall is the
-    number of accepted correct answers over `possible`, the number of queries that have a correct answer. The average
-    precision is the area below the steps; the height of a step is the precision at its right end. A long curve is
-    reduced to `most` points, including both ends, but the area is always that of the full curve.
-
-    >>> precision_recall(np.array([0.1, 0.2, 0.3]), np.array([True, False, True]), 2)
-    (array([0.1, 0.2, 0.3]), array([1.        , 0.5       , 0.66666667]), array([0.5, 0.5, 1. ]), 0.8333333333333333)
-    """
-    order = np.argsort(score, kind="stable")
-    thresholds = np.asarray(score, dtype=np.float64)[order]
-    last = np.flatnonzero(np.diff(thresholds, append=np.inf))  # the last of equal scores
-    hits = np.cumsum(right[order])[last]
-    precision, recall = hits / (last + 1), hits / max(possible, 1)
-    average = float(np.sum(np.diff(recall, prepend=0.0) * precision))
-    shown = evenly(len(last), most, nearest=True)
-    return thresholds[last][shown], precision[shown], recall[shown], average
-
-
-def _correlation(first: Floats, second: Floats) -> float | None:
+def pearson(first: Floats | Floats32, second: Floats | Floats32) -> float | None:
+    """Pearson's correlation (pairs,); None for fewer than 3 pairs, or if all values of one side are equal."""
     if len(first) < 3 or np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
         return None
-    return float(np.corrcoef(first, second)[0, 1])
+    return float(np.corrcoef(np.asarray(first, dtype=np.float64), second)[0, 1])
 
 
-def _rank_correlation(first: Floats, second: Floats) -> float | None:
-    return _correlation(rankdata(first), rankdata(second)) if len(first) else None
+def spearman(first: Floats | Floats32, second: Floats | Floats32) -> float | None:
+    """Spearman's correlation (pairs,): Pearson's of the ranks."""
+    return pearson(rankdata(first), rankdata(second)) if len(first) else None
+
+
+def average_precision(score: Floats, right: Bools) -> float:
+    """Average precision, from 0 to 1, of accepting the answers with the highest score first.
+
+    Precision is the share of accepted answers that are correct, recall the share of correct answers that are accepted.
+    Equal scores are accepted together.
+
+    >>> average_precision(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]))
+    0.8333333333333333
+    """
+    order = np.argsort(-score, kind="stable")
+    last = np.flatnonzero(np.diff(score[order], append=-np.inf))  # the last of equal scores
+    hits = np.cumsum(right[order])[last]
+    recall = hits / max(int(right.sum()), 1)
+    return float(np.sum(np.diff(recall, prepend=0.0) * hits / (last + 1)))
+
+
+def chance(metres: Floats, radius: float) -> float:
+    """The percentage of queries that a random landmark finds, from distances (queries, landmarks) on the ground.
+
+    >>> chance(np.array([[1.0, 9.0], [9.0, 9.0]]), 5.0)
+    25.0
+    """
+    return float(100.0 * np.mean(metres <= radius))
+
+
+def wide_radius(positions: Floats, radius: float) -> bool:
+    """Whether the radius is above a quarter of the extent of the positions (n, 2 or 3), the diagonal of their box."""
+    return bool(radius > WIDE_RADIUS * np.linalg.norm(np.ptp(positions, axis=0)))

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mappable.arrays import Floats
+from mappable.evaluation.figure import ModelStyle, look_of
 from mappable.evaluation.metrics import MeanStd, spread
 from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import OFF_THE_SHELF, ROWS
-from mappable.evaluation.style import ModelStyle, look_of
 
 MOST_SHOWN = 3  # models in a figure with one panel per model
 R = TypeVar("R")

@@ -1,7 +1,5 @@
-"""Define a protocol: how it scores one model on one set, and its sections, tables and drawings in the report."""
+"""Define a protocol: how it measures one model on one set, and its tables and drawings in the report."""
 
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +17,7 @@ from mappable.evaluation.tables import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BOUND = "Upper bound"
+BOUND, CHANCE = "Upper bound", "Chance"
 Images = Callable[[Ints], Pixels]  # rows of the table to images (n, height, width, 3)
 R = TypeVar("R")
 
@@ -78,11 +76,6 @@ class View:
         """Summaries of all models whose accuracy is known."""
         return summarize(self.results)
 
-    @property
-    def best(self) -> RowSummary | None:
-        """The model that finds the most queries within the positive radius."""
-        return max(self.summaries, key=lambda one: one.positive.mean, default=None)
-
     def models(self, kind: type[object] | None = None) -> list[Model]:
         """The models that have a result of this kind; all models if None."""
         return models_of(self.results, kind)
@@ -106,46 +99,16 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Protocol(Generic[R]):
-    """One test of a model. Raise `version` when its results change, so that older results are computed again.
+    """One test of a model.
 
-    `rows` returns the table rows whose images need descriptors. `score` returns the result, a dataclass of type
-    `kind`, or raises NotApplicableError with the reason. `depends` returns text that changes with anything else that
-    the result depends on. `sections` makes the report sections from the models that have a result.
+    `rows` returns the table rows whose images need descriptors. `run` returns the result, a dataclass of type `kind`,
+    or raises NotApplicableError with the reason. `report` makes the section of the models that have a result.
     """
 
     name: str
     kind: type[R]
     rows: Callable[[Setup], Ints]
-    score: Callable[[Scoring], R]
-    sections: Callable[[View, list[Model]], Sequence[Section]]
+    run: Callable[[Scoring], R]
+    report: Callable[[View, list[Model]], Section]
     drawings: tuple[Drawing, ...] = ()
-    depends: Callable[[Scoring], str] = lambda scoring: ""
-    version: int = 1
     of_a_map: bool = False  # `mappable evaluate` runs it by default
-
-    def key(self, scoring: Scoring) -> str:
-        """16 hex digits that change with everything that the result depends on."""
-        described = scoring.descriptors
-        facts = [
-            self.name,
-            self.version,
-            scoring.setup.fingerprint,
-            described.encoder,
-            described.images,
-            self.depends(scoring),
-        ]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """A count with its noun.
-
-    >>> counted(1, "model", "models"), counted(1200, "model", "models")
-    ('1 model', '1,200 models')
-    """
-    return f"{number:,} {one if number == 1 else many}"
-
-
-def named(condition: str) -> str:
-    """The name of a condition, or "unnamed" if it is empty."""
-    return condition or "unnamed"

@@ -1,10 +1,9 @@
-"""Write the report: one self-contained HTML page with all tables and figures, and the same as JSON and Markdown."""
+"""Write the report: one self-contained HTML page with all tables and figures, and all its numbers as JSON."""
 
 import base64
 import json
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.resources import files
@@ -15,30 +14,28 @@ import numpy as np
 
 from mappable.errors import BadInputError
 from mappable.evaluation import paper
+from mappable.evaluation.answers import count, percent
 from mappable.evaluation.as_printed import start_of
 from mappable.evaluation.failures import reason_of
-from mappable.evaluation.markdown import markdown_of
-from mappable.evaluation.models import own_map
-from mappable.evaluation.protocol import BOUND, Drawing, Images, NothingToDrawError, Protocol, Section, View, counted
+from mappable.evaluation.figure import save
+from mappable.evaluation.models import Model, own_map
+from mappable.evaluation.protocol import BOUND, CHANCE, Drawing, Images, NothingToDrawError, Protocol, Section, View
 from mappable.evaluation.protocols import PROTOCOLS
-from mappable.evaluation.protocols.localization.compute import Localization
-from mappable.evaluation.protocols.localization.ways import NEAREST, WayCounts, best_way, count_ways
+from mappable.evaluation.protocols.localization import Localization
 from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import OFF_THE_SHELF
-from mappable.evaluation.sections import conduct, failed_parts, failures, settings, skipped
 from mappable.evaluation.setup import Setup
-from mappable.evaluation.style import save
-from mappable.evaluation.summary import Difference, difference
+from mappable.evaluation.summary import difference
+from mappable.evaluation.tables import Column, cell_text, table
 from mappable.features.about import version_of_mappable
 from mappable.files import write_atomically
 from mappable.formats import Format
 from mappable.learning.settings import with_defaults
 from mappable.progress import track
 
-PAGE, DATA, TEXT, TEMPLATE = "report.html", "report.json", "report.md", "report.html.jinja"
+PAGE, DATA, TEMPLATE, FIGURES = "report.html", "report.json", "report.html.jinja", "figures"
 FORMAT = Format("mappable report", 2, "write it again", sealed_since=2)
 EMBEDDED_SVG_BYTES = 300_000  # the page embeds a larger figure as PNG
-TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
 @dataclass(frozen=True)
@@ -54,64 +51,40 @@ class Headline:
     percentages: Mapping[str, float] = field(default_factory=dict)
 
 
-def drawings() -> list[Drawing]:
-    """The drawings of all protocols."""
-    return [one for protocol in PROTOCOLS.values() for one in protocol.drawings]
-
-
-def draw_all(
-    results: Sequence[Result], setup: Setup, images: Images, folder: Path
-) -> tuple[dict[str, Path], dict[str, str]]:
-    """Write NAME.png and NAME.svg for every figure that has results; return the PNG by name.
-
-    A figure that fails is left out. The second dictionary holds the reasons.
-    """
-    view, files, failed = View(results, setup, images), dict[str, Path](), dict[str, str]()
-    for one in track(drawings(), "Drawing", len(drawings())):
-        try:
-            files[one.name] = save(one.draw(view), folder, one.name)[0]
-        except NothingToDrawError:
-            continue
-        except Exception as error:
-            failed[f"figure {one.name}"] = reason_of(error)
-    return files, failed
-
-
 def write_report(
-    results: Sequence[Result],
-    setup: Setup,
-    figures: Mapping[str, Path],
-    out: Path,
-    *,
-    command: str,
-    as_printed: bool = False,
-    failed: Mapping[str, str] | None = None,
+    results: Sequence[Result], setup: Setup, images: Images, out: Path, *, command: str, as_printed: bool = False
 ) -> Path:
-    """Write `report.html`, `report.json` and `report.md` into a folder; return the path of the page.
+    """Draw all figures, and write `report.html` and `report.json` into a folder; return the path of the page.
 
-    All `results` are of one set. `figures` holds a PNG by name; an SVG may lie beside it. Figures with
-    unknown names are left out. `command` repeats the whole study. `as_printed` says that the models start as the
-    paper's do. The report names each part that `failed` before, and each section that fails now, with the reason;
-    `failures_of` reads them back.
+    `command` repeats the whole study. `as_printed` says that the models start as the paper's do. The report names each
+    part that failed, with the reason; `failures_of` reads them back.
     """
     if not results:
         raise BadInputError(f"{setup.name}: there are no results to report")
     for result in results:
         if result.set != setup.name:
             raise BadInputError(f"the report is on {setup.name}, but the result of {result.title!r} is on {result.set}")
-    view = View(results, setup, as_printed=as_printed)
-    lost = dict(failed or {})
-    top, sections = _headline(view, lost), sections_of(view, figures, command, lost)
-    shown = {name: embedded(figures[name]) for section in sections for name in section.figures}
+    view = View(results, setup, images, as_printed)
+    failed = {f"protocol {name}, {one.title}": why for one in results for name, why in one.failed.items()}
+    figures = _draw(view, out / FIGURES, failed)
+    makers: dict[str, Callable[[], Any]] = {
+        name: partial(_section_of, protocol, view, figures) for name, protocol in PROTOCOLS.items()
+    }
+    makers |= {"settings": partial(_settings, view), "run": partial(_conduct, view, command)}
+    made = {name: _guarded(f"section {name}", make, failed) for name, make in makers.items()}
+    headline = _guarded("headline", partial(headline_of, view), failed) or Headline(f"{setup.name}.")
+    sections = [one for one in (*made.values(), _skipped(view), _failed(failed)) if one and _shows(one)]
+    sections.sort(key=lambda one: not one.leads)
     captions = {one.name: one.caption for one in drawings()}
-    page = _page(setup=setup, headline=top, sections=sections, figures=shown, captions=captions)
-    reasons = [f"{what}: {why}" for what, why, _ in failures(view, lost)]
-    data = _data(view, top, sections, reasons)
-    json.dumps(data, allow_nan=False)  # raises for NaN, which other programs cannot read
-    linked = {name: (os.path.relpath(path, out), captions[name]) for name, path in figures.items() if name in captions}
-    text = markdown_of(setup.name, [top.gain, top.run], sections, linked)
-    FORMAT.write(out / DATA, data)
-    write_atomically(out / TEXT, lambda stream: stream.write(text.encode("utf-8", "replace")))
+    reasons = [f"{what}: {why}" for what, why in failed.items()]
+    FORMAT.write(out / DATA, _data(view, headline, sections, reasons))
+    page = _page(
+        setup=setup,
+        headline=headline,
+        sections=sections,
+        figures={name: embedded(file) for name, file in figures.items()},
+        captions=captions,
+    )
     write_atomically(out / PAGE, lambda stream: stream.write(page.encode("utf-8", "replace")))
     return out / PAGE
 
@@ -122,98 +95,90 @@ def failures_of(page: Path) -> list[str]:
     return failed
 
 
-def sections_of(view: View, figures: Mapping[str, Path], command: str, failed: dict[str, str]) -> list[Section]:
-    """All sections that have a figure, or a table with more columns than the names.
+def drawings() -> list[Drawing]:
+    """The drawings of all protocols."""
+    return [one for protocol in PROTOCOLS.values() for one in protocol.drawings]
 
-    A section that fails is left out. Its reason goes to `failed`.
-    """
-    makers: dict[str, Callable[[], Sequence[Section]]] = {
-        protocol.name: partial(_sections_of_protocol, protocol, view) for protocol in PROTOCOLS.values()
-    }
-    makers |= {
-        "settings": lambda: [settings(view)],
-        "run": lambda: [conduct(view, command)],
-        "skipped": lambda: [skipped(view)],
-        "failed": lambda: [failed_parts(view, failed)],
-    }
-    found: list[Section] = []
-    for name, make in makers.items():
+
+def _draw(view: View, folder: Path, failed: dict[str, str]) -> dict[str, Path]:
+    """Write NAME.png and NAME.svg for every figure that has results; return the PNG by name."""
+    figures = {}
+    for drawing in track(drawings(), "Drawing", len(drawings())):
         try:
-            found += [_shown(one, figures) for one in make()]
+            figures[drawing.name] = save(drawing.draw(view), folder, drawing.name)[0]
+        except NothingToDrawError:
+            continue
         except Exception as error:
-            failed[f"section {name}"] = reason_of(error)
-    shown = [one for one in found if one.tables or one.figures or one.commands]
-    return sorted(shown, key=lambda one: not one.leads)
+            failed[f"figure {drawing.name}"] = reason_of(error)
+    return figures
 
 
-def _sections_of_protocol(protocol: Protocol[Any], view: View) -> Sequence[Section]:
-    models = view.models(protocol.kind)
-    return protocol.sections(view, models) if models else ()
-
-
-def _shown(section: Section, figures: Mapping[str, Path]) -> Section:
-    """The section with its existing figures and non-empty tables; raises if a part cannot be written."""
-    kept = [each for each in section.tables if len(each.columns) > 1]
-    shown = replace(section, figures=[name for name in section.figures if name in figures], tables=kept)
-    json.dumps(_section_data(shown), allow_nan=False)
-    markdown_of("", [], [shown], {})
-    return shown
-
-
-def _headline(view: View, failed: dict[str, str]) -> Headline:
+def _guarded(what: str, make: Callable[[], Any], failed: dict[str, str]) -> Any:
+    """A part of the report; None if it fails, with the reason in `failed`."""
     try:
-        return headline_of(view)
+        made = make()
+        json.dumps(asdict(made) if isinstance(made, Headline) else made and _section_data(made), allow_nan=False)
+        return made
     except Exception as error:
-        failed["headline"] = reason_of(error)
-        return Headline(f"{view.setup.name}.")
+        failed[what] = reason_of(error)
+        return None
+
+
+def _section_of(protocol: Protocol[Any], view: View, figures: Mapping[str, Path]) -> Section | None:
+    """The section of a protocol that has results, with its existing figures."""
+    models = view.models(protocol.kind)
+    if not models:
+        return None
+    section = protocol.report(view, models)
+    return replace(section, figures=[name for name in section.figures if name in figures])
+
+
+def _shows(section: Section) -> bool:
+    return any(one.shown for one in section.tables) or bool(section.figures or section.commands)
 
 
 def headline_of(view: View) -> Headline:
     """What was run, and how far the best model is ahead of the untrained encoder."""
-    what, best = f"{counted(len(view.models()), 'model', 'models')} on {view.setup.name}", view.best
-    if best is None:
-        return Headline(" ".join([f"{what}.", *_starts(view)]))
-    if (of_a_map := _best_way(view, what)) is not None:
-        return of_a_map
+    models = view.models()
+    what = f"{len(models):,} model{'s' * (len(models) > 1)} on {view.setup.name}"
+    if own_map(models) and view.models(Localization):
+        return _headline_of_map(view, models[0])
+    starts = _starts(view)
+    if not view.summaries:
+        return Headline(" ".join([f"{what}.", *starts]))
+    best = max(view.summaries, key=lambda one: one.positive.mean)
     rows = {model.row: model for model in view.models(Accuracy)}
-    first, shelf = rows[best.row].first(Accuracy), rows.get(OFF_THE_SHELF)
-    located = f"{what}: {_located(first)}."
-    run = " ".join([located, *_starts(view)])
+    first = rows[best.row].first(Accuracy)
+    located = f"{what}: {len(first.queries):,} queries, located among {len(first.landmarks):,} landmarks."
     gain = f"{best.title} finds {best.positive.mean:.1f} % of the queries within {view.positive}"
-    compared = [one for one in view.summaries if one.row in (OFF_THE_SHELF, best.row)]
-    shown = {one.title: one.positive.mean for one in compared} | {BOUND: first.bound_positive[0]}
-    if shelf is not None and len(compared) > 1:
-        apart = difference(rows[best.row].results, shelf.results)
-        gain += f"; {compared[0].title} finds {compared[0].positive.mean:.1f} %"
-        gain += _ahead(apart) if apart else ""
-    elif shelf is not None and len(rows) > 1:
-        gain += "; no trained model finds more"
-    return Headline(run, f"{gain}.", best.title, shown)
+    shown = {one.title: one.positive.mean for one in view.summaries if one.row in (OFF_THE_SHELF, best.row)}
+    shelf = rows.get(OFF_THE_SHELF)
+    apart = difference(rows[best.row].results, shelf.results) if shelf and best.row != OFF_THE_SHELF else None
+    if shelf and apart:
+        gain += f"; {shelf.title} finds {shown[shelf.title]:.1f} %: a gain of {apart.mean:.1f} points"
+        gain += f" (95 % interval {cell_text(apart.interval)}, {apart.verdict})" if apart.interval else ""
+    bars = shown | {BOUND: first.bound_positive[0], CHANCE: first.chance_positive}
+    return Headline(" ".join([located, *starts]), f"{gain}.", best.title, bars)
 
 
-def _best_way(view: View, what: str) -> Headline | None:
-    """For a user's own map: the method that finds most queries, and the nearest landmark; None for a study."""
-    models = view.models(Localization)
-    if not own_map(models):
-        return None
-    found, radius, title = models[0].first(Localization), view.setup.positive_radius, models[0].title
-    ways, bound = count_ways(found, radius), 100 * float(np.mean(found.bound <= radius))
-    best = best_way(ways)
-    run = f"{what}: {_located(found)}."
-    gain = f"{title} locates best with the method {best}: {_share(ways[best])} within {view.positive}"
-    if best != NEAREST:
-        gain += f", and {_share(ways[NEAREST])} with the nearest landmark"
-    if confident := ways[best].confident:
-        gain += f". It is confident about {confident:,} queries, {ways[best].right:,} of them correctly"
-    return Headline(run, f"{gain}.", best, {name: one.percent for name, one in ways.items()} | {BOUND: bound})
-
-
-def _share(way: WayCounts) -> str:
-    return f"{way.found:,} of {way.queries:,} queries ({way.percent:.1f} %)"
-
-
-def _located(found: Accuracy | Localization) -> str:
-    return f"{len(found.queries):,} queries, located among {len(found.landmarks):,} landmarks"
+def _headline_of_map(view: View, model: Model) -> Headline:
+    """For a user's own map: found, error, confidence and intervals of the best method."""
+    found, radius = model.first(Localization), view.setup.positive_radius
+    every = np.arange(len(found.queries))
+    counts = {name: count(answers, radius, every) for name, answers in found.methods.items()}
+    best = max(counts, key=lambda name: counts[name].found)
+    one = counts[best]
+    gain = (
+        f"{model.title} finds {one.found:,} of {one.queries:,} queries ({one.percent:.1f} %) within {view.positive} "
+        f"with the method {best}; chance finds {found.chance:.1f} %. The median error is {one.median:.2f} {view.unit}. "
+        f"It is confident about {one.confident:,} queries, and {one.right:,} of them are correct. "
+        f"{one.held:,} of {one.intervals:,} intervals ({cell_text(percent(one.held, one.intervals))} %) contain the "
+        f"truth; they state {100 * found.coverage:g} %."
+    )
+    run = f"{one.queries:,} queries, located among {len(found.landmarks):,} landmarks."
+    bound = 100 * float(np.mean(found.bound <= radius))
+    bars = {name: each.percent for name, each in counts.items()} | {BOUND: bound, CHANCE: found.chance}
+    return Headline(run, gain, best, bars)
 
 
 def _starts(view: View) -> list[str]:
@@ -224,25 +189,76 @@ def _starts(view: View) -> list[str]:
     return list(dict.fromkeys(start_of(one, view.setup, as_printed=view.as_printed) for one in known))
 
 
-def _ahead(apart: Difference) -> str:
-    """A gain in words."""
-    if apart.interval is None:
-        return f": a gain of {apart.mean:.1f} points"
-    sure = "" if apart.verdict == "better" else ", not decided"
-    interval = f"{apart.interval.low:.1f} to {apart.interval.high:.1f}".replace("-", "−")
-    return f": a gain of {apart.mean:.1f} points (95 % interval {interval}{sure})"
+def _settings(view: View) -> Section:
+    """Models, the settings in which they differ, and all settings."""
+    models = view.models()
+    every = [with_defaults(model.results[0].settings) if model.results[0].settings else {} for model in models]
+    names = sorted({name for one in every for name in one} - {"seed"})
+    texts = {name: [_text(one.get(name)) for one in every] for name in names}
+    minutes = [_minutes(model) for model in models]
+    made = table(
+        "models",
+        Column("Model", [model.title for model in models]),
+        Column("Seeds", [_listed(_text(result.seed) for result in model.results) for model in models]),
+        Column("Training, min", minutes),
+        Column("Encoder", [_listed(one.encoder[:8] for one in model.results if one.encoder) for model in models]),
+        *(Column(name, texts[name]) for name in names if len(set(texts[name])) > 1),
+    )
+    columns = [Column(model.title, [texts[name][at] for name in names]) for at, model in enumerate(models)]
+    everything = table("settings", Column("Setting", names), *columns, caption="All settings", folded=True)
+    return Section("settings", "Models and settings", [], [made, everything])
+
+
+def _conduct(view: View, command: str) -> Section:
+    """Machines, versions, dates and commands."""
+    ran = [result.ran for result in view.results]
+    versions = [f"{name} {one}" for each in ran for name, one in each.get("versions", {}).items() if one]
+    facts = {
+        "Set": f"{view.setup.name}: {len(view.setup.references):,} references, {len(view.setup.queries):,} queries",
+        "Hardware": _listed(str(each["hardware"]) for each in ran if "hardware" in each),
+        "Versions": _listed(versions),
+        "Date": _listed(sorted(str(each["date"]) for each in ran if "date" in each)),
+    }
+    run = table("run", Column("", list(facts)), Column("", list(facts.values())))
+    commands = dict.fromkeys(filter(None, [command, *(str(each.get("command", "")) for each in ran)]))
+    return Section("run", "How it was run", [], [run], commands=list(commands))
+
+
+def _skipped(view: View) -> Section:
+    """Protocols that were skipped, with the reasons."""
+    reasons = dict.fromkeys(pair for result in view.results for pair in result.skipped.items())
+    names, texts = zip(*reasons, strict=True) if reasons else ((), ())
+    left = table("skipped", Column("What", names), Column("Reason", texts))
+    return Section("skipped", "What was skipped", ["These parts do not apply to this set or these models."], [left])
+
+
+def _failed(failed: Mapping[str, str]) -> Section:
+    """One row per failed part."""
+    lost = table("failed", Column("What", list(failed)), Column("Reason", list(failed.values())))
+    sentence = "These parts are missing because of an error; all others are complete. The same command retries them."
+    return Section("failed", "What failed", [sentence], [lost])
+
+
+def _minutes(model: Model) -> float | None:
+    """Average minutes of training per seed."""
+    seconds = [result.ran["training_seconds"] for result in model.results if "training_seconds" in result.ran]
+    return float(np.mean(seconds)) / 60 if seconds else None
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "–" if value is None else json.dumps(value)
 
 
 def embedded(figure: Path) -> str:
-    """A figure as a `data:` address: the SVG beside it if that is small, else the figure itself."""
+    """A PNG as a `data:` address; the SVG beside it if that is small."""
     drawn = figure.with_suffix(".svg")
-    try:
-        if drawn.is_file() and drawn.stat().st_size < EMBEDDED_SVG_BYTES:
-            figure = drawn
-        content = base64.b64encode(figure.read_bytes()).decode()
-    except OSError as error:
-        raise BadInputError(f"{figure}: cannot be read ({(error.strerror or str(error)).lower()})") from None
-    return f"data:{TYPES[figure.suffix]};base64,{content}"
+    small = drawn.stat().st_size < EMBEDDED_SVG_BYTES
+    kind, file = ("image/svg+xml", drawn) if small else ("image/png", figure)
+    return f"data:{kind};base64,{base64.b64encode(file.read_bytes()).decode()}"
 
 
 def _page(**facts: Any) -> str:
@@ -274,6 +290,6 @@ def _section_data(section: Section) -> dict[str, Any]:
         "name": section.name,
         "title": section.title,
         "sentences": [*section.sentences, *section.notes],
-        "tables": {each.name: each.to_json() for each in section.tables},
+        "tables": {one.name: one.to_json() for one in section.tables if one.shown},
         "commands": list(section.commands),
     }

@@ -15,12 +15,12 @@ from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.evaluation.away import away_place, drawn
 from mappable.evaluation.embedding import image_digest, load_descriptors
-from mappable.evaluation.evaluate import run_facts, score_all, with_valid_parts
+from mappable.evaluation.evaluate import measure, run_facts
 from mappable.evaluation.protocol import Protocol
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
 from mappable.evaluation.protocols.home_and_away import NAME as HOME_AND_AWAY
-from mappable.evaluation.report import PAGE, draw_all, write_report
-from mappable.evaluation.result import Result, empty_result, fingerprint_of
+from mappable.evaluation.report import PAGE, write_report
+from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.rows import PAPER_SETTINGS, Row
 from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.sets import NamedSet
@@ -37,7 +37,7 @@ from mappable.locks import take, wait_for
 from mappable.places.pixels import Images
 from mappable.worlds import worlds
 
-MODELS, DESCRIPTORS, RESULTS, FIGURES = "models", "descriptors", "results", "figures"
+MODELS, DESCRIPTORS, RESULTS = "models", "descriptors", "results"
 
 
 @dataclass(frozen=True)
@@ -123,28 +123,38 @@ class Study:
     def _run(self, model: PlannedModel) -> Result:
         """The result with all protocols. Descriptors are computed only if a protocol is missing."""
         encoder, home = self._trained(model), self.out / RESULTS / model.folder
-        no_descriptors = Descriptors(self.rows, np.empty((0, 0)), encoder.fingerprint, self.digest)
-        scoring = Scoring(self.setup, no_descriptors, encoder.about, lambda: (encoder, self.images), away=self.away)
+        result = replace(self._known(model, encoder.fingerprint), failed={})
+        missing = [one for one in self.protocols if one.name not in {*result.scored, *result.skipped}]
+        if missing:
+            described = self._described(model, encoder)
+            scoring = Scoring(self.setup, described, encoder.about, lambda: (encoder, self.images), away=self.away)
+            facts = run_facts(encoder.device, self.command) | _training(self.out / MODELS / model.folder)
+            result = replace(measure(scoring, result, missing), ran=facts)
+            result.save(home)
+        return result
+
+    def _known(self, model: PlannedModel, encoder: str) -> Result:
+        """The saved result, without parts whose inputs have changed."""
         empty = empty_result(
             self.setup,
             row=model.row.name,
             title=model.row.title,
             seed=model.settings.seed,
-            encoder=encoder.fingerprint,
+            encoder=encoder,
             settings=model.settings.model_dump(mode="json"),
             images=self.digest,
         )
-        before = _saved(home) or empty
-        known = replace(empty, scored=before.scored, skipped=before.skipped, keys=before.keys, ran=before.ran)
-        result = with_valid_parts(scoring, known)
-        missing = [one for one in self.protocols if one.name not in result.keys]
-        if missing:
-            described = self._described(model, encoder)
-            result = score_all(replace(scoring, descriptors=described), result, missing)
-            facts = run_facts(encoder.device, self.command) | _training(self.out / MODELS / model.folder)
-            result = replace(result, ran=facts)
-            result.save(home)
-        return result
+        saved = _saved(self.out / RESULTS / model.folder)
+        if saved is None or (saved.encoder, saved.setup) != (encoder, empty.setup) or not _same(saved, model.settings):
+            saved = empty
+        if HOME_AND_AWAY not in {one.name for one in self.protocols}:
+            return replace(empty, scored=saved.scored, skipped=saved.skipped, ran=saved.ran, away=saved.away)
+        away = " ".join(f"{one.name} {one.fingerprint}" for one in self.away)
+        stale = {HOME_AND_AWAY} if away != saved.away else set()
+        scored, skipped = (
+            {name: part for name, part in parts.items() if name not in stale} for parts in (saved.scored, saved.skipped)
+        )
+        return replace(empty, scored=scored, skipped=skipped, ran=saved.ran, away=away)
 
     def _trained(self, model: PlannedModel) -> Encoder:
         """The trained encoder; training starts or resumes. `overwrite` replaces one of other settings or images."""
@@ -162,27 +172,18 @@ class Study:
 
     def results(self, models: Sequence[PlannedModel]) -> list[Result]:
         """The saved results of the models, made by any process, that fit their settings, the places and the images."""
-        setup, found = fingerprint_of(self.setup, self.digest), []
+        setup, found = f"{self.setup.fingerprint} {self.digest}", []
         for model in models:
             result = _saved(self.out / RESULTS / model.folder)
             if result is not None and result.setup == setup and _same(result, model.settings):
                 found.append(result)
         return found
 
-    def report_on(self, models: Sequence[PlannedModel]) -> tuple[list[Result], Path | None]:
-        """The saved results of the models, and the path of their page, if there are any.
-
-        Each of several processes writes the page when it has nothing left to do, so the last page covers all models.
-        """
-        with wait_for(self.out / FIGURES / ".lock", "writes the report"):
-            results = self.results(models)
-            return results, self.report(results) if results else None
-
     def report(self, results: Sequence[Result]) -> Path:
         """Draw all figures and write the page; return its path."""
-        figures, failed = draw_all(results, self.setup, self.images.read, self.out / FIGURES)
-        how: dict[str, Any] = {"command": self.command, "as_printed": self.as_printed, "failed": failed}
-        return write_report(results, self.setup, figures, self.out, **how)
+        return write_report(
+            results, self.setup, self.images.read, self.out, command=self.command, as_printed=self.as_printed
+        )
 
 
 def load_study(

@@ -1,19 +1,21 @@
 """The landmarks and feature distances of one model, which all protocols share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mappable.arrays import Floats, Floats32, Ints
+from mappable.arrays import Floats, Floats32, Ints, evenly
 from mappable.errors import MappableError
 from mappable.evaluation.setup import Setup
 from mappable.features.about import About
+from mappable.localization.fitting import calibrate_or_say
 from mappable.maps.calibration import Calibration
 from mappable.maps.choosing import greedy_landmarks
+from mappable.maps.landmarks import Landmarks
 from mappable.maps.store import squared_between
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 LANDMARK_SEEDS = (0, 1, 2, 3, 4)
 AT_ONCE = 2048  # rows of descriptors per block, which bounds memory
+MOST_CALIBRATION = 2500  # images to calibrate with
+MOST_ELSEWHERE = 1500  # images that are not on the map
+FALSE_ACCEPTS = 0.05  # share of images from elsewhere that may be confident
 
 
 class NotApplicableError(MappableError):
@@ -48,10 +53,9 @@ class Descriptors:
 class Scoring:
     """One model on one set. `load` returns the encoder and the images, for protocols that measure time.
 
-    `calibration` comes from a map that is evaluated as it is. Without it, protocols calibrate with images of the set.
-    `away` are places of other sets. `shelf` makes the off-the-shelf encoder to compare with, if it is not a model.
-    `own_images` is False if only the queries have images, and landmarks only descriptors. `shared` keeps what several
-    protocols compute.
+    `calibration` comes from a map that is evaluated as it is. Without it, the map is calibrated with images of the set.
+    `away` are places of other sets. `own_images` is False if only the queries have images, and landmarks only
+    descriptors.
     """
 
     setup: Setup
@@ -60,9 +64,7 @@ class Scoring:
     load: "Callable[[], tuple[ImageEncoder, Images]] | None" = None
     calibration: Calibration | None = None
     away: tuple[Setup, ...] = ()
-    shelf: "Callable[[], ImageEncoder] | None" = None
     own_images: bool = True
-    shared: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def squared(self, first: Ints, second: Ints) -> Floats32:
         """Squared feature distances (n, m) between rows of the table."""
@@ -96,6 +98,19 @@ class Scoring:
         order = np.argsort(known, axis=1, kind="stable")[:, :count]
         return landmarks[order]
 
+    @cached_property
+    def calibrated_map(self) -> tuple[Landmarks, str]:
+        """The map of the usual landmarks with its calibration, and why images of the set did not calibrate it."""
+        setup, described, landmarks = self.setup, self.descriptors, np.sort(self.landmarks())
+        bare = Landmarks.build(setup.places[landmarks], described[landmarks], described.encoder)
+        if self.calibration is not None:
+            return bare.with_calibration(self.calibration), ""
+        images, elsewhere = calibration_rows(setup), elsewhere_rows(setup)
+        absent = described[elsewhere] if len(elsewhere) >= 1 / FALSE_ACCEPTS else None
+        return calibrate_or_say(
+            bare, setup.places[images], described[images], elsewhere=absent, false_accepts=FALSE_ACCEPTS
+        )
+
 
 def landmarks_of(setup: Setup, seed: int = 0, count: int | None = None) -> Ints:
     """Rows of the landmarks of a set: its usual number, or `count`; the seed chooses the first at random."""
@@ -116,6 +131,26 @@ def retrieval_rows(setup: Setup) -> Ints:
 def retrieval(setup: Setup) -> Ints:
     """Rows of the queries and of all landmarks: the images that retrieval needs descriptors of."""
     return np.concatenate([setup.queries, retrieval_rows(setup)])
+
+
+def calibration_rows(setup: Setup) -> Ints:
+    """Rows of the images that calibrate the map."""
+    return some_of(setup.calibration, MOST_CALIBRATION)
+
+
+def elsewhere_rows(setup: Setup) -> Ints:
+    """Rows of images from elsewhere, which the calibrated map must reject."""
+    return some_of(setup.elsewhere, MOST_ELSEWHERE)
+
+
+def map_rows(setup: Setup) -> Ints:
+    """Rows of the landmarks, of the images that calibrate their map, and of images from elsewhere."""
+    return np.concatenate([landmarks_of(setup), calibration_rows(setup), elsewhere_rows(setup)])
+
+
+def some_of(rows: Ints, most: int) -> Ints:
+    """At most `most` of the rows, evenly chosen."""
+    return rows[evenly(len(rows), most, nearest=True)]
 
 
 def by_condition(setup: Setup) -> dict[str, Ints]:

@@ -116,22 +116,20 @@ def _drawn(world: World) -> NamedSet:
         part_of = world.parts
         parts = np.array([part_of[sequence] for sequence in places.sequence], dtype=object)
         references, queries = places.references(), places.queries()
-        own = {
-            title: Region(
-                title,
-                np.flatnonzero((parts == of) & (places.role == "reference")),
-                np.flatnonzero((parts == of) & (places.role == "query")),
-            )
-            for title, of in (("region B", "region-b"), ("unseen wing", "wing"), ("other camera", "camera"))
-        }
         first = references[places.condition[references] == world.condition]
-        own["other camera"] = Region(
-            "other camera", first[places.sequence[first] == places.sequence[first[0]]], own["other camera"].queries
-        )
+        first = first[places.sequence[first] == places.sequence[first[0]]]
+
+        def region(title: str, part: str) -> Region:
+            known = np.flatnonzero((parts == part) & (places.role == "reference"))
+            asked = np.flatnonzero((parts == part) & (places.role == "query"))
+            return Region(title, first if part == "camera" else known, asked)
+
+        named = {"region B": "region-b", "unseen wing": "wing", "other camera": "camera"}
+        regions = [region(title, part) for title, part in named.items()]
         leaving = np.flatnonzero(parts == "leaving")
         return {
-            "regions": tuple(one for one in own.values() if len(one.reference) and len(one.queries)),
-            "elsewhere": own["region B"].queries,
+            "regions": tuple(one for one in regions if len(one.reference) and len(one.queries)),
+            "elsewhere": regions[0].queries,
             "absent": _away(places, leaving, references, settings.negative_radius),
             "proportional": tuple(places[queries].sequences()) if len(queries) else (),
             **_route(places, world.condition),

@@ -1,6 +1,7 @@
 """The setup of an evaluation: places, the role of each image, and the radii."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -11,6 +12,7 @@ from scipy.spatial import KDTree
 from mappable.arrays import Ints, path_length
 from mappable.errors import BadInputError
 from mappable.evaluation.bootstrap import route_blocks
+from mappable.evaluation.records import to_json
 from mappable.places.table import COLUMNS, Places
 from mappable.readers.unposed import NOWHERE
 
@@ -94,20 +96,11 @@ class Setup:
     @cached_property
     def fingerprint(self) -> str:
         """16 hex digits that change with everything that a result could depend on."""
-        digest = hashlib.sha256()
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if isinstance(value, Places):
-                for name in COLUMNS:
-                    column = getattr(value, name)
-                    digest.update("\0".join(column).encode() if column.dtype == object else column.tobytes())
-            elif isinstance(value, np.ndarray):
-                digest.update(value.tobytes())
-            elif one.name == "regions":
-                for region in self.regions:
-                    digest.update(region.name.encode() + region.reference.tobytes() + region.queries.tobytes())
-            else:
-                digest.update(repr(value).encode())
+        facts = {one.name: to_json(getattr(self, one.name)) for one in fields(self) if one.name != "places"}
+        digest = hashlib.sha256(json.dumps(facts).encode())
+        for name in COLUMNS:
+            column = getattr(self.places, name)
+            digest.update("\0".join(column).encode() if column.dtype == object else column.tobytes())
         return digest.hexdigest()[:16]
 
     def rows_of(self, sequence: str, among: Ints) -> Ints:

@@ -47,6 +47,11 @@ class Table:
     folded: bool = False
 
     @property
+    def shown(self) -> bool:
+        """False for a table that has nothing but names."""
+        return len(self.columns) > 1
+
+    @property
     def groups(self) -> list[tuple[str, int]]:
         """The group headings and the number of columns under each; empty if no column has a group."""
         found: list[tuple[str, int]] = []

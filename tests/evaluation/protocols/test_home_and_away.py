@@ -14,15 +14,14 @@ from mappable.evaluation.protocols.home_and_away import (
     HOME,
     MEAN,
     MIRRORED,
-    OTHERS,
     PROTOCOL,
     SHIFTED,
     HomeAndAway,
-    sections,
+    report,
     shifted,
 )
 from mappable.evaluation.result import Result, empty_result
-from mappable.evaluation.scoring import NotApplicableError, Scoring
+from mappable.evaluation.scoring import Scoring
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.features.about import About
 from mappable.places.files import save_places
@@ -80,7 +79,7 @@ def place(name: str = "elsewhere") -> Setup:
 def scored(scoring: Scoring, noise: float, **changes: object) -> HomeAndAway:
     encoder = Seeing(scoring.about, noise)
     with_images = replace(scoring, load=lambda: (encoder, Gray()), away=(place(),), **changes)
-    return PROTOCOL.score(with_images)
+    return PROTOCOL.run(with_images)
 
 
 def result_of(scoring: Scoring, row: str, found: HomeAndAway) -> Result:
@@ -88,75 +87,32 @@ def result_of(scoring: Scoring, row: str, found: HomeAndAway) -> Result:
     return replace(empty_result(scoring.setup, **facts), scored={PROTOCOL.name: found})  # type: ignore[arg-type]
 
 
-def test_home_regions_views_and_other_sets_are_scored(scoring: Scoring) -> None:
+def test_home_views_and_other_sets_are_scored(scoring: Scoring) -> None:
     found = scored(scoring, 0.0)
-    assert list(found.away) == ["b", MIRRORED, SHIFTED, "elsewhere"]
-    assert found.away["elsewhere"].percent == 100.0
-    assert found.away["elsewhere"].unit == "frames"
+    assert list(found.places) == [HOME, MIRRORED, SHIFTED, "elsewhere"]
+    assert found.sets["elsewhere"].percent == 100.0
+    assert found.sets["elsewhere"].unit == "frames"
     assert len(found.home.errors) == len(scoring.setup.queries)
     assert 50 < found.home.percent <= 100
-    assert not found.shelf
+    assert MIRRORED not in scored(scoring, 0.0, own_images=False).places
 
 
-def test_a_map_makes_its_own_off_the_shelf(scoring: Scoring) -> None:
-    own = replace(scoring, setup=replace(scoring.setup, regions=()))
-    found = scored(own, 0.0, own_images=False, shelf=lambda: Seeing(scoring.about, 5.0))
-    assert MIRRORED not in found.away
-    assert found.shelf["elsewhere"].percent < 60
-    view = View([result_of(own, "own map", found)], own.setup)
-    (section,) = sections(view, view.models(HomeAndAway))
-    percentages, gains = (one.to_json() for one in section.tables)
-    titles = [title.rpartition(": ")[2] for title in percentages["columns"]]
-    shelf, trained = (dict(zip(titles, row, strict=True)) for row in percentages["rows"])
-    assert (shelf["Model"], trained["Model"]) == ("Off-the-shelf", "Own map")
-    (row,) = gains["rows"]
-    gained = dict(zip(gains["columns"], row, strict=True))
-    for name in (HOME, MEAN, SHIFTED, "elsewhere"):
-        assert gained[f"{name}: points"] == pytest.approx(trained[name]["mean"] - shelf[name])
-    assert gained[f"{HOME}: points"] > 0
-
-
-def test_a_map_without_other_sets_shows_views_and_how_to_add_a_set(scoring: Scoring) -> None:
-    found = scored(replace(scoring, setup=replace(scoring.setup, regions=())), 0.0, own_images=False)
-    found = replace(found, away={SHIFTED: found.away[SHIFTED]})
-    view = View([result_of(scoring, "own map", found)], scoring.setup)
-    (section,) = sections(view, view.models(HomeAndAway))
-    assert len(section.tables) == 1
-    assert "--away PLACES" in section.notes[-1]
-
-
-def test_descriptors_alone_are_not_enough(scoring: Scoring) -> None:
-    with pytest.raises(NotApplicableError, match="only descriptors"):
-        PROTOCOL.score(scoring)
-
-
-def test_the_key_changes_with_the_away_places(scoring: Scoring) -> None:
-    keys = {PROTOCOL.key(replace(scoring, away=away)) for away in ((), (place(),), (place("third"),))}
-    assert len(keys) == 3
-
-
-def test_the_report_leads_with_percentages_and_gains_over_off_the_shelf(scoring: Scoring) -> None:
+def test_the_report_has_percentages_and_gains_over_off_the_shelf(scoring: Scoring) -> None:
     results = [
         result_of(scoring, "off-the-shelf", scored(scoring, 1.0)),
         result_of(scoring, "triplet", scored(scoring, 0.0)),
     ]
     view = View(results, scoring.setup)
-    (section,) = sections(view, view.models(HomeAndAway))
-    assert section.leads
-    percentages, gains = (one.to_json() for one in section.tables)
+    percentages, gains = (one.to_json() for one in report(view, view.models(HomeAndAway)).tables)
     titles = [title.rpartition(": ")[2] for title in percentages["columns"]]
-    assert titles == ["Model", HOME, OTHERS, MEAN, "b", MIRRORED, SHIFTED, "elsewhere"]
+    assert titles == ["Model", HOME, MEAN, MIRRORED, SHIFTED, "elsewhere"]
     shelf, trained = (dict(zip(titles, row, strict=True)) for row in percentages["rows"])
-    away = [trained[title]["mean"] for title in titles[4:]]
-    assert trained[OTHERS]["mean"] == trained["elsewhere"]["mean"]
-    assert trained[MEAN]["mean"] == pytest.approx(np.mean(away))
+    assert trained[MEAN]["mean"] == trained["elsewhere"]["mean"] == 100.0
     (row,) = gains["rows"]
     gained = dict(zip(gains["columns"], row, strict=True))
-    assert gained["elsewhere: points"] == pytest.approx(trained["elsewhere"]["mean"] - shelf["elsewhere"]["mean"])
+    for name in titles[1:]:
+        assert gained[f"{name}: points"] == pytest.approx(trained[name]["mean"] - shelf[name]["mean"])
     assert gained["elsewhere: 95 % interval"]["low"] > 0
-    assert gained[f"{OTHERS}: points"] == pytest.approx(gained["elsewhere: points"])
-    assert gained[f"{HOME}: points"] == 0
-    assert gained[f"{MEAN}: points"] == pytest.approx(trained[MEAN]["mean"] - shelf[MEAN]["mean"])
 
 
 def test_a_shifted_view_shows_four_fifths_at_an_edge() -> None:

@@ -2,14 +2,11 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from mappable.errors import BadInputError
-from mappable.evaluation.protocols import PROTOCOLS, protocols_named
-from mappable.evaluation.records import Arrays, to_json
+from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.result import Accuracy
 from mappable.evaluation.scoring import NotApplicableError, Scoring, by_condition
 
@@ -27,7 +24,7 @@ def metres(scoring: Scoring, first: int, second: int) -> float:
 
 @pytest.fixture(scope="module")
 def table1(scoring: Scoring) -> Accuracy:
-    return PROTOCOLS["table1"].score(scoring)
+    return PROTOCOLS["table1"].run(scoring)
 
 
 def test_landmarks_are_references_and_a_larger_map_contains_a_smaller_one(scoring: Scoring) -> None:
@@ -51,6 +48,8 @@ def test_errors_are_distances_to_the_nearest_landmark_by_descriptor(scoring: Sco
         within, reachable = getattr(table1, name)[0], getattr(table1, f"bound_{name}")[0]
         assert within == pytest.approx(100 * sum(one <= radius for one in errors) / len(errors))
         assert reachable == pytest.approx(100 * sum(one <= radius for one in bound) / len(bound))
+        pairs = [metres(scoring, query, row) <= radius for query in queries for row in landmarks]
+        assert getattr(table1, f"chance_{name}") == pytest.approx(100 * np.mean(pairs))
     assert table1.queries.tolist() == queries
     possible = [n for n, one in enumerate(bound) if one <= 10.0]
     for count in (1, 5, 10, 20):
@@ -71,7 +70,7 @@ def test_every_landmark_seed_has_its_number(table1: Accuracy) -> None:
 
 
 def test_curves_pass_through_the_table(scoring: Scoring, table1: Accuracy) -> None:
-    found = PROTOCOLS["curves"].score(replace(scoring, setup=replace(scoring.setup, tolerance=49.0)))
+    found = PROTOCOLS["curves"].run(replace(scoring, setup=replace(scoring.setup, tolerance=49.0)))
     assert found.tolerances == pytest.approx(list(range(50)))
     assert found.percent[10] == pytest.approx(table1.positive[0])
     assert found.bound[25] == pytest.approx(table1.bound_negative[0])
@@ -80,17 +79,17 @@ def test_curves_pass_through_the_table(scoring: Scoring, table1: Accuracy) -> No
 
 
 def test_the_sweep_has_a_number_for_each_count(scoring: Scoring, table1: Accuracy) -> None:
-    found = PROTOCOLS["landmark-sweep"].score(replace(scoring, setup=replace(scoring.setup, counts=(60, 25))))
+    found = PROTOCOLS["landmark-sweep"].run(replace(scoring, setup=replace(scoring.setup, counts=(60, 25))))
     assert found.counts == [25, 60]
     assert found.landmarks[:25].tolist() == scoring.landmarks(count=25).tolist()
     assert found.positive[1] == pytest.approx(table1.positive[0])
     assert found.bound_positive[0] <= found.bound_positive[1]
     with pytest.raises(NotApplicableError, match="landmarks"):
-        PROTOCOLS["landmark-sweep"].score(replace(scoring, setup=replace(scoring.setup, landmarks=None)))
+        PROTOCOLS["landmark-sweep"].run(replace(scoring, setup=replace(scoring.setup, landmarks=None)))
 
 
 def test_a_region_is_searched_by_landmarks_of_its_own_run(scoring: Scoring) -> None:
-    values = PROTOCOLS["generalization"].score(scoring).regions["b"]
+    values = PROTOCOLS["generalization"].run(scoring).regions["b"]
     region = scoring.setup.regions[0]
     for factor in (1.0, 1.25):
         landmarks, last = [], None
@@ -104,31 +103,11 @@ def test_a_region_is_searched_by_landmarks_of_its_own_run(scoring: Scoring) -> N
         right = [metres(scoring, q, one[0]) <= 10.0 for q, one in zip(region.queries.tolist(), ranked, strict=True)]
         assert found.positive == pytest.approx(100 * sum(right) / len(right))
     with pytest.raises(NotApplicableError, match="no region"):
-        PROTOCOLS["generalization"].score(replace(scoring, setup=replace(scoring.setup, regions=())))
-
-
-def test_pairs_of_a_sequence_are_all_pairs_of_different_images(scoring: Scoring) -> None:
-    found = PROTOCOLS["proportionality"].score(scoring)
-    sequences = found.sequences
-    assert set(sequences) == {"test-sun", "test-night"}
-    first = sequences[scoring.setup.proportional[0]]
-    rows = scoring.setup.rows_of(scoring.setup.proportional[0], scoring.setup.queries)
-    feature, apart = [], []
-    vectors = scoring.descriptors.values.astype(np.float64)
-    for n, one in enumerate(rows):
-        for other in rows[n + 1 :]:
-            feature.append(np.linalg.norm(vectors[one] - vectors[other]))
-            apart.append(metres(scoring, one, other))
-    assert (first.images.tolist(), first.pairs) == (rows.tolist(), len(feature))
-    assert first.pearson.plain == pytest.approx(np.corrcoef(feature, apart)[0, 1], abs=1e-4)
-    near = np.array(apart) <= 10.0
-    within = np.corrcoef(np.array(feature)[near], np.array(apart)[near])[0, 1]
-    assert first.pearson.within_positive == pytest.approx(within, abs=1e-3)
-    assert found.counts.sum() == len(feature)
+        PROTOCOLS["generalization"].run(replace(scoring, setup=replace(scoring.setup, regions=())))
 
 
 def test_matrices_have_references_as_rows_and_queries_as_columns(scoring: Scoring) -> None:
-    found = PROTOCOLS["distance-matrices"].score(scoring)
+    found = PROTOCOLS["distance-matrices"].run(scoring)
     names = found.reference_sequence, found.query_sequence
     places = scoring.setup.places
     first, second = (np.flatnonzero(places.sequence == name) for name in names)
@@ -142,54 +121,11 @@ def test_matrices_have_references_as_rows_and_queries_as_columns(scoring: Scorin
 
 
 def test_examples_are_of_each_condition_and_the_same_for_every_model(scoring: Scoring) -> None:
-    examples = PROTOCOLS["qualitative"].score(scoring).examples
-    assert [one.condition for one in examples] == ["night"] * 3 + ["sun"] * 3
-    for one in examples:
-        assert one.error == pytest.approx(metres(scoring, one.query, one.retrieved))
-        assert one.nearest_distance <= one.error
+    found, setup = PROTOCOLS["qualitative"].run(scoring), scoring.setup
+    assert setup.places.condition[found.queries].tolist() == ["night"] * 3 + ["sun"] * 3
+    ranked = nearest_by_loops(scoring, found.queries.tolist(), found.landmarks.tolist())
+    assert found.retrieved.tolist() == [one[0] for one in ranked]
+    for query, nearest in zip(found.queries, found.nearest, strict=True):
+        assert metres(scoring, query, nearest) == min(metres(scoring, query, row) for row in found.landmarks)
     other = replace(scoring, descriptors=replace(scoring.descriptors, values=scoring.descriptors.values[:, ::-1] ** 3))
-    assert [one.query for one in PROTOCOLS["qualitative"].score(other).examples] == [one.query for one in examples]
-
-
-def test_descriptors_alone_cannot_be_timed(scoring: Scoring) -> None:
-    with pytest.raises(NotApplicableError, match="no encoder"):
-        PROTOCOLS["timing"].score(scoring)
-
-
-def test_a_key_changes_with_the_model_the_set_and_nothing_else(scoring: Scoring) -> None:
-    table = PROTOCOLS["table1"]
-    key = table.key(scoring)
-    assert key == table.key(replace(scoring, setup=replace(scoring.setup)))
-    others = [
-        replace(scoring, descriptors=replace(scoring.descriptors, encoder="another")),
-        replace(scoring, setup=replace(scoring.setup, positive_radius=9.0)),
-        replace(
-            scoring, setup=replace(scoring.setup, places=scoring.setup.places.replace(x=scoring.setup.places.x + 1))
-        ),
-        replace(scoring, setup=replace(scoring.setup, queries=scoring.setup.queries[1:])),
-        replace(scoring, setup=replace(scoring.setup, regions=())),
-    ]
-    assert len({key, PROTOCOLS["curves"].key(scoring), *(table.key(one) for one in others)}) == 2 + len(others)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "generalization", "qualitative"],
-)
-def test_a_protocol_reads_only_the_rows_it_requests(scoring: Scoring, name: str) -> None:
-    """Descriptors exist only for the requested rows; a read of another row would fail."""
-    rows = np.unique(PROTOCOLS[name].rows(scoring.setup))
-    few = replace(scoring, descriptors=replace(scoring.descriptors, rows=rows, values=scoring.descriptors[rows]))
-    assert written(PROTOCOLS[name].score(few)) == written(PROTOCOLS[name].score(scoring))
-
-
-def written(found: object) -> tuple[Any, dict[str, Any]]:
-    """All fields of a result, with arrays as lists."""
-    arrays: Arrays = {}
-    return to_json(found, arrays, ""), {name: one.tolist() for name, one in arrays.items()}
-
-
-def test_an_unknown_protocol_raises() -> None:
-    with pytest.raises(BadInputError, match=r"'table2'.*table1"):
-        protocols_named(["table2"])
-    assert [one.name for one in protocols_named(["curves", "table1"])] == ["table1", "curves"]
+    assert PROTOCOLS["qualitative"].run(other).queries.tolist() == found.queries.tolist()

@@ -8,13 +8,13 @@ from mappable.errors import BadInputError
 from mappable.evaluation.protocol import Protocol
 
 MODULES = (  # in the order of the report
-    "home_and_away",
     "table1",
     "curves",
     "proportionality",
     "distance_matrices",
     "landmark_sweep",
     "generalization",
+    "home_and_away",
     "localization",
     "map_recovery",
     "qualitative",

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.arrays import Floats, Ints
+from mappable.evaluation.figure import UPPER_BOUND, legend_of, new_figure, number, tidy
 from mappable.evaluation.metrics import tolerance_curve
 from mappable.evaluation.models import Model
 from mappable.evaluation.protocol import Drawing, Protocol, Section, View
 from mappable.evaluation.result import Accuracy
 from mappable.evaluation.scoring import Scoring, by_condition, retrieval
-from mappable.evaluation.style import UPPER_BOUND, legend_of, new_figure, number, tidy
 from mappable.plotting import BLACK, GRAY, plain
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Curves:
     by_condition: dict[str, Floats]
 
 
-def score(scoring: Scoring) -> Curves:
+def run(scoring: Scoring) -> Curves:
     """Curves at 50 tolerances from 0 up, for all queries and by condition."""
     setup, landmarks = scoring.setup, scoring.landmarks()
     at = setup.places.positions
@@ -51,13 +51,13 @@ def score(scoring: Scoring) -> Curves:
     )
 
 
-def sections(view: View, models: list[Model]) -> list[Section]:
+def report(view: View, models: list[Model]) -> Section:
     """The figure, and how to read it."""
     sentences = [
         "Percent of queries found, against the allowed error. A curve that rises early means small errors. A curve "
         "that ends high means few lost queries. The black line is the upper bound: the nearest landmark on the ground."
     ]
-    return [Section("curves", "Accuracy against tolerance", sentences, figures=("curves",))]
+    return Section("curves", "Accuracy against tolerance", sentences, figures=("curves",))
 
 
 def draw(view: View) -> "Figure":
@@ -101,4 +101,4 @@ def _draw_curves(axes: "Axes", view: View, models: list[Model], condition: str =
 
 
 CAPTION = "Queries found, against the allowed error; vertical lines mark the two radii."
-PROTOCOL = Protocol("curves", Curves, retrieval, score, sections, (Drawing("curves", CAPTION, draw),), of_a_map=True)
+PROTOCOL = Protocol("curves", Curves, retrieval, run, report, (Drawing("curves", CAPTION, draw),))

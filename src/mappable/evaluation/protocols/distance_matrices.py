@@ -7,12 +7,12 @@ import numpy as np
 
 from mappable.arrays import Floats32, Ints, evenly
 from mappable.evaluation import paper
-from mappable.evaluation.metrics import correlations
+from mappable.evaluation.figure import WIDTH, grid_of, new_figure, number, panels_of
+from mappable.evaluation.metrics import pearson, spearman
 from mappable.evaluation.models import Model, few_of, of_seed
 from mappable.evaluation.protocol import Drawing, Protocol, Section, View
 from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
-from mappable.evaluation.style import WIDTH, grid_of, new_figure, number, panels_of
 from mappable.evaluation.tables import Column, table
 from mappable.plotting import SHADES, plain
 
@@ -43,16 +43,22 @@ def rows(setup: Setup) -> Ints:
     return np.concatenate([setup.references[:0], *_runs(setup)])
 
 
-def score(scoring: Scoring) -> Matrices:
+def run(scoring: Scoring) -> Matrices:
     """The two matrices of plain (not squared) distances, and their correlations."""
     setup = scoring.setup
     if setup.matrices is None:
         raise NotApplicableError("the set names no pair of a reference sequence and a query sequence")
     references, queries = _runs(setup)
     feature, distances = np.sqrt(scoring.squared(references, queries)), scoring.metres(references, queries)
-    pearson, spearman = correlations(feature.ravel(), distances.ravel(), setup.positive_radius, setup.negative_radius)
+    pairs = feature.ravel(), distances.ravel()
     return Matrices(
-        *setup.matrices, references, queries, feature, distances.astype(np.float32), pearson.plain, spearman.plain
+        *setup.matrices,
+        references,
+        queries,
+        feature,
+        distances.astype(np.float32),
+        pearson(*pairs),
+        spearman(*pairs),
     )
 
 
@@ -62,7 +68,7 @@ def _runs(setup: Setup) -> list[Ints]:
     return [rows[evenly(len(rows), MOST_IMAGES, nearest=True)] for rows in found]
 
 
-def sections(view: View, models: list[Model]) -> list[Section]:
+def report(view: View, models: list[Model]) -> Section:
     """The figure, and the correlation of the two matrices per model."""
     first = models[0].first(Matrices)
     sentences = [
@@ -70,15 +76,15 @@ def sections(view: View, models: list[Model]) -> list[Section]:
         f"image of {first.reference_sequence}, each column an image of {first.query_sequence}, both in time order. The "
         "higher the correlation, the better features can stand in for positions."
     ]
-    pearson = [model.spread(Matrices, lambda one: one.pearson) for model in models]
+    agreement = [model.spread(Matrices, lambda one: one.pearson) for model in models]
     shown = table(
         "matrices",
         Column("Model", [model.title for model in models]),
-        Column("Pearson", pearson, 3),
+        Column("Pearson", agreement, 3),
         Column("Spearman", [model.spread(Matrices, lambda one: one.spearman) for model in models], 3),
-        best=pearson,
+        best=agreement,
     )
-    return [Section(NAME, "Distance matrices", sentences, [shown], (NAME,))]
+    return Section(NAME, "Distance matrices", sentences, [shown], (NAME,))
 
 
 def draw(view: View) -> "Figure":
@@ -111,4 +117,4 @@ CAPTION = (
     "Geometric distances, then feature distances of some models. "
     "The paper's figure 2 shows off-the-shelf, triplet, and triplet + Huber."
 )
-PROTOCOL = Protocol(NAME, Matrices, rows, score, sections, (Drawing(NAME, CAPTION, draw),))
+PROTOCOL = Protocol(NAME, Matrices, rows, run, report, (Drawing(NAME, CAPTION, draw),))

@@ -9,7 +9,7 @@ from mappable.arrays import Ints
 from mappable.evaluation import paper
 from mappable.evaluation.metrics import MeanStd, percent_within
 from mappable.evaluation.models import Model
-from mappable.evaluation.protocol import BOUND, Protocol, Section, View, counted
+from mappable.evaluation.protocol import BOUND, Protocol, Section, View
 from mappable.evaluation.rows import OFF_THE_SHELF, OURS, ROWS
 from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
@@ -47,7 +47,7 @@ def rows(setup: Setup) -> Ints:
     return np.concatenate(found)
 
 
-def score(scoring: Scoring) -> Generalization:
+def run(scoring: Scoring) -> Generalization:
     """Accuracy in each region, for landmarks 1 and 1.25 positive radii apart."""
     setup = scoring.setup
     if not setup.regions:
@@ -75,7 +75,7 @@ def score(scoring: Scoring) -> Generalization:
     return Generalization(found)
 
 
-def sections(view: View, models: list[Model]) -> list[Section]:
+def report(view: View, models: list[Model]) -> Section:
     """Means over models of a kind, as the paper prints them, and a row per model."""
     sentences = [
         f"Percent of the queries found within {view.positive} in other places. Each place has a map of one reference "
@@ -88,9 +88,9 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     tables = [single]
     if single.folded:
         sentences.append("As in the paper, each number is the mean over all models of a kind.")
-        titles = {f"{kind} ({counted(len(of), 'model', 'models')})": of for kind, of in groups.items()}
+        titles = {f"{kind} (mean of {len(of)})": of for kind, of in groups.items()}
         tables.insert(0, _regions(view, titles, printed=paper.GENERALIZATION.get(view.setup.name, {})))
-    return [Section(NAME, "Generalization", sentences, tables)]
+    return Section(NAME, "Generalization", sentences, tables)
 
 
 def _regions(
@@ -140,4 +140,4 @@ def _kind(row: str) -> str:
     return f"{kind} (ours)" if row.endswith(OURS) else kind
 
 
-PROTOCOL = Protocol(NAME, Generalization, rows, score, sections)
+PROTOCOL = Protocol(NAME, Generalization, rows, run, report)

@@ -7,23 +7,18 @@ import numpy as np
 from PIL import Image
 
 from mappable.arrays import Floats, Floats32, Ints, Pixels, evenly
-from mappable.errors import BadInputError
 from mappable.evaluation.away import MOST_QUERIES
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
 from mappable.evaluation.metrics import percent_within
-from mappable.evaluation.models import Model, own_map
+from mappable.evaluation.models import Model
 from mappable.evaluation.protocol import Protocol, Section, View
-from mappable.evaluation.protocols import generalization
 from mappable.evaluation.rows import OFF_THE_SHELF
 from mappable.evaluation.scoring import NotApplicableError, Scoring, landmarks_of, retrieval
 from mappable.evaluation.setup import Setup, blocks_of
-from mappable.evaluation.tables import Cell, Column, Table, table
-from mappable.features.image_encoder import ImageEncoder
-from mappable.maps.choosing import sequential_landmarks
+from mappable.evaluation.tables import Column, Table, table
 
 NAME = "home-and-away"
-HOME, MEAN = "Home", "Away, mean"
-OTHERS = "Other sets, mean"  # without the views and regions of the set itself, where training helps as it does at home
+HOME, MEAN = "Home", "Other sets, mean"
 MIRRORED, SHIFTED = "mirrored", "shifted view"
 KEPT = 0.8  # of width and height in a shifted view
 
@@ -36,68 +31,57 @@ class PlaceAccuracy:
     blocks: Ints
     radius: float
     unit: str
-    landmarks: int
 
     @property
     def percent(self) -> float:
         """Percent of the queries within the radius."""
         return percent_within(self.errors, self.radius)
 
+    @property
+    def right(self) -> Floats:
+        """100 for each query within the radius, else 0."""
+        return np.where(self.errors <= self.radius, 100.0, 0.0)
+
 
 @dataclass(frozen=True)
 class HomeAndAway:
-    """Accuracy at home and by away place.
-
-    If off-the-shelf is not a model, `shelf` has its accuracy at home and away, or `missing` says why not.
-    """
+    """Accuracy at home, by other view of it, and by other set."""
 
     home: PlaceAccuracy
-    away: dict[str, PlaceAccuracy]
-    shelf: dict[str, PlaceAccuracy]
-    missing: str = ""
+    views: dict[str, PlaceAccuracy]
+    sets: dict[str, PlaceAccuracy]
+
+    @property
+    def places(self) -> dict[str, PlaceAccuracy]:
+        """All of them by name."""
+        return {HOME: self.home, **self.views, **self.sets}
+
+    def percent(self, name: str) -> float | None:
+        """Percent found of one place, or the mean over other sets; None without it."""
+        if name == MEAN:
+            return float(np.mean([one.percent for one in self.sets.values()])) if self.sets else None
+        return self.places[name].percent if name in self.places else None
 
 
-def rows(setup: Setup) -> Ints:
-    """Rows whose images need descriptors."""
-    return np.concatenate([retrieval(setup), generalization.rows(setup)])
-
-
-def score(scoring: Scoring) -> HomeAndAway:
-    """The set itself; its regions; mirrored and shifted views of it; and the away places of the study."""
+def run(scoring: Scoring) -> HomeAndAway:
+    """The set itself; mirrored and shifted views of it; and the away places of the study."""
     if scoring.load is None:
         raise NotApplicableError("there are only descriptors, and no encoder to describe other images")
-    setup = scoring.setup
-    encoder, images = scoring.load()
+    setup, (encoder, images) = scoring.setup, scoring.load()
     landmarks, queries = landmarks_of(setup), setup.queries
     some = queries[evenly(len(queries), MOST_QUERIES)]
     known = scoring.descriptors[landmarks]
-    found: dict[str, PlaceAccuracy] = {}
-    for region in setup.regions:
-        own = region.reference[sequential_landmarks(setup.places[region.reference], setup.positive_radius)]
-        described = scoring.descriptors[own], scoring.descriptors[region.queries]
-        found[region.name] = _located(setup, own, region.queries, *described)
+    views: dict[str, PlaceAccuracy] = {}
     if scoring.own_images:
         flipped = [encoder.embed(images.read(rows)[:, :, ::-1].copy(), progress=False) for rows in (landmarks, some)]
-        found[MIRRORED] = _located(setup, landmarks, some, *flipped)
-    found[SHIFTED] = _located(setup, landmarks, some, known, encoder.embed(shifted(images.read(some)), progress=False))
-    found |= located_places(encoder, scoring.away)
-    home = _located(setup, landmarks, queries, known, scoring.descriptors[queries])
-    if scoring.shelf is None:
-        return HomeAndAway(home, found, {})
-    try:
-        shelf = scoring.shelf()
-        known, asked = (shelf.embed(setup.places[of], progress=False) for of in (landmarks, queries))
-        both = {HOME: _located(setup, landmarks, queries, known, asked)}
-        views = shelf.embed(shifted(images.read(some)), progress=False)
-        both[SHIFTED] = _located(setup, landmarks, some, known, views)
-        return HomeAndAway(home, found, both | located_places(shelf, scoring.away))
-    except BadInputError as error:
-        return HomeAndAway(home, found, {}, str(error))
-
-
-def depends(scoring: Scoring) -> str:
-    """Changes with the away places."""
-    return " ".join(f"{one.name} {one.fingerprint}" for one in scoring.away)
+        views[MIRRORED] = _located(setup, landmarks, some, *flipped)
+    views[SHIFTED] = _located(setup, landmarks, some, known, encoder.embed(shifted(images.read(some)), progress=False))
+    sets = {}
+    for other in scoring.away:
+        chosen = landmarks_of(other)
+        described = (encoder.embed(other.places[of], progress=False) for of in (chosen, other.queries))
+        sets[other.name] = _located(other, chosen, other.queries, *described)
+    return HomeAndAway(_located(setup, landmarks, queries, known, scoring.descriptors[queries]), views, sets)
 
 
 def shifted(pixels: Pixels) -> Pixels:
@@ -113,149 +97,76 @@ def shifted(pixels: Pixels) -> Pixels:
     return made
 
 
-def located_places(encoder: ImageEncoder, away: Sequence[Setup]) -> dict[str, PlaceAccuracy]:
-    """How an encoder finds the queries of each away place, by name."""
-    found = {}
-    for setup in away:
-        landmarks = landmarks_of(setup)
-        known, asked = (encoder.embed(setup.places[of], progress=False) for of in (landmarks, setup.queries))
-        found[setup.name] = _located(setup, landmarks, setup.queries, known, asked)
-    return found
-
-
 def _located(setup: Setup, landmarks: Ints, queries: Ints, known: Floats32, asked: Floats32) -> PlaceAccuracy:
     """Locate each query at the landmark that is nearest by descriptor."""
     at = setup.places.positions
     nearest = landmarks[(asked @ known.T).argmax(axis=1)]
     errors = np.linalg.norm(at[queries] - at[nearest], axis=1)
-    blocks = blocks_of(setup.places, queries, setup.block)
-    return PlaceAccuracy(errors, blocks, setup.positive_radius, setup.unit, len(landmarks))
+    return PlaceAccuracy(errors, blocks_of(setup.places, queries, setup.block), setup.positive_radius, setup.unit)
 
 
-def sections(view: View, models: list[Model]) -> list[Section]:
+def report(view: View, models: list[Model]) -> Section:
     """One table of percentages, and one of gains over off-the-shelf."""
     first = models[0].first(HomeAndAway)
-    own_views = {MIRRORED, SHIFTED, *(region.name for region in view.setup.regions)}
-    others = [name for name in first.away if name not in own_views]
-    names = [HOME, *([OTHERS] if others else []), MEAN, *first.away]
-    titles = [*(["Off-the-shelf"] if first.shelf else []), *(model.title for model in models)]
-
-    def column(name: str) -> list[Cell]:
-        shelf = [_of_one(first.shelf, name, others)] if first.shelf else []
-        own = (model.spread(HomeAndAway, lambda found: _of_one(_by_place(found), name, others)) for model in models)
-        return [*shelf, *own]
-
+    places = first.places
+    names = [HOME, *([MEAN] if first.sets else []), *list(places)[1:]]
+    columns = {name: [model.spread(HomeAndAway, lambda one: one.percent(name)) for model in models] for name in names}  # noqa: B023 - called at once
+    groups = {name: f"≤ {one.radius:g} {one.unit}" for name, one in places.items()}
     percentages = table(
         NAME,
-        Column("Model", titles),
-        *(Column(name, column(name), group=_group(name, first)) for name in names),
-        best=column(OTHERS if others else MEAN),
+        Column("Model", [model.title for model in models]),
+        *(Column(name, columns[name], group=groups.get(name, "")) for name in names),
+        best=columns[MEAN if first.sets else HOME],
     )
-    tables = [percentages]
-    gains = [(model, _gains(model, models, others)) for model in models]
-    compared = [(model, of) for model, of in gains if of]
-    if compared:
-        tables.append(_table_of_gains(compared, names))
     sentences = [
-        "Percent of the queries found, on the set itself and on places and views that no model trained on. Away "
-        "is every column after the means. A model that loses on other sets has learned this set at the cost of all "
-        "others.",
+        "Percent of the queries found, on the set itself, on other views of it and on sets that no model trained on. "
+        "A model that loses on other sets has learned this set at the cost of all others.",
     ]
-    places = "; ".join(f"{name}: {len(one.errors):,} queries" for name, one in first.away.items())
+    counted = "; ".join(f"{name}: {len(one.errors):,} queries" for name, one in places.items())
     notes = [
-        f"A query is found if its nearest landmark by feature is within the radius of its place. {places}.",
+        f"A query is found if its nearest landmark by feature is within the radius of its place. {counted}.",
         "Mirrored: landmarks and queries are mirrored. Shifted view: each query shows 80 % of its width and height, at "
-        "the left or right edge in turn. Regions have one landmark per positive radius.",
+        "the left or right edge in turn.",
+        "Off-the-shelf is the network before training, with clusters from the same images and the same seed. Gains "
+        "are paired by query and seed; brackets hold 95 % intervals.",
     ]
-    if compared:
-        clusters = "map" if first.shelf else "training set and the same seed"
-        notes.append(
-            f"Off-the-shelf is the network before training, with clusters from the images of the {clusters}. Gains are "
-            "paired by query and seed; brackets hold 95 % intervals."
-        )
-    elif first.missing:
-        notes.append(f"There is no off-the-shelf encoder to compare with: {first.missing}.")
-    elif own_map(models):
-        notes.append(
-            "The option --away PLACES of `mappable evaluate` adds another set, and the gain over off-the-shelf."
-        )
-    return [Section(NAME, "Home and away", sentences, tables, notes=notes, leads=True)]
+    return Section(NAME, "Home and away", sentences, [percentages, _table_of_gains(models, names)], notes=notes)
 
 
-def _group(name: str, first: HomeAndAway) -> str:
-    """The heading above a column: the radius within which queries count."""
-    one = first.home if name == HOME else first.away.get(name)
-    return "" if one is None else f"≤ {one.radius:g} {one.unit}"
-
-
-def _by_place(found: HomeAndAway) -> dict[str, PlaceAccuracy]:
-    return {HOME: found.home, **found.away}
-
-
-def _of_one(places: Mapping[str, PlaceAccuracy], name: str, others: Sequence[str]) -> float | None:
-    """Percent found of one column: of a place, or the mean over places."""
-    means = {MEAN: [one for one in places if one != HOME], OTHERS: others}
-    known = [places[one].percent for one in means.get(name, [name]) if one in places]
-    return float(np.mean(known)) if known else None
-
-
-def _table_of_gains(compared: Sequence[tuple[Model, Mapping[str, Interval]]], names: Sequence[str]) -> Table:
+def _table_of_gains(models: Sequence[Model], names: Sequence[str]) -> Table:
+    """Gain of each model over off-the-shelf, paired by query and seed."""
+    shelf = {one.seed: one.get(HomeAndAway) for model in models if model.row == OFF_THE_SHELF for one in model.results}
+    gains: dict[str, dict[str, Interval]] = {}
+    for model in models:
+        pairs = [(one.get(HomeAndAway), shelf.get(one.seed)) for one in model.results]
+        known = [(found.places, other.places) for found, other in pairs if found and other]
+        if known and model.row != OFF_THE_SHELF:
+            gains[model.title] = gains_of(known, list(models[0].first(HomeAndAway).sets))
     columns = []
     for name in names:
-        own = [of.get(name) for _, of in compared]
-        columns += [
-            Column("points", [one and one.mean for one in own], group=name),
-            Column("95 % interval", own, group=name),
-        ]
-    titles = Column("Model", [model.title for model, _ in compared])
-    return table(f"{NAME}-gains", titles, *columns, caption="Gain over off-the-shelf, in percentage points")
+        found = [of.get(name) for of in gains.values()]
+        columns += [Column("points", [gain and gain.mean for gain in found], group=name)]
+        columns += [Column("95 % interval", found, group=name)]
+    caption = "Gain over off-the-shelf, in percentage points"
+    return table(f"{NAME}-gains", Column("Model", list(gains)), *columns, caption=caption)
 
 
-def _gains(model: Model, models: Sequence[Model], others: Sequence[str]) -> dict[str, Interval]:
-    """Gain of a model over off-the-shelf by place, paired by query and seed; `others` are the places of other sets."""
-    shelf = next((one for one in models if one.row == OFF_THE_SHELF), None)
-    pairs: list[tuple[dict[str, PlaceAccuracy], dict[str, PlaceAccuracy]]] = []
-    for result in model.results:
-        found = result.get(HomeAndAway)
-        if found is None or model is shelf:
-            continue
-        same = [] if shelf is None else [one.get(HomeAndAway) for one in shelf.results if one.seed == result.seed]
-        other = _by_place(same[0]) if same and same[0] else found.shelf
-        pairs += [(_by_place(found), other)] if other else []
-    if not pairs:
-        return {}
-    gains = gains_of(pairs)
-    elsewhere = [
-        ({n: one[n] for n in others if n in one}, {n: two[n] for n in others if n in two}) for one, two in pairs
-    ]
-    if (mean := gains_of(elsewhere).get(MEAN)) is not None:
-        gains[OTHERS] = mean
-    return gains
-
-
-def gains_of(pairs: Sequence[tuple[Mapping[str, PlaceAccuracy], Mapping[str, PlaceAccuracy]]]) -> dict[str, Interval]:
-    """Gain of one model over another by place, and over all places but home, from one pair of results per seed."""
+def gains_of(
+    pairs: Sequence[tuple[Mapping[str, PlaceAccuracy], Mapping[str, PlaceAccuracy]]], sets: Sequence[str]
+) -> dict[str, Interval]:
+    """Gain of one model over another by place, and over all `sets` together, from one pair of results per seed."""
     shared = [name for name in pairs[0][0] if all(name in one and name in two for one, two in pairs)]
-    values = {name: np.stack([_right(one[name]) - _right(two[name]) for one, two in pairs]) for name in shared}
+    values = {name: np.stack([one[name].right - two[name].right for one, two in pairs]) for name in shared}
     blocks = {name: pairs[0][0][name].blocks for name in shared}
-    gains = {name: _interval(values[name], blocks[name]) for name in shared}
-    away = [name for name in shared if name != HOME]
-    if away:
-        # Each place counts once, however many queries it has.
-        total = sum(len(blocks[name]) for name in away)
-        weighted = [values[name] * total / (len(away) * len(blocks[name])) for name in away]
-        apart = np.concatenate([blocks[name] + number * 10**6 for number, name in enumerate(away)])
-        gains[MEAN] = _interval(np.concatenate(weighted, axis=1), apart)
-    return {name: one for name, one in gains.items() if one is not None}
+    others = [name for name in shared if name in sets]
+    if others:
+        # Each set counts once, however many queries it has.
+        total = sum(len(blocks[name]) for name in others)
+        weighted = [values[name] * total / (len(others) * len(blocks[name])) for name in others]
+        values[MEAN] = np.concatenate(weighted, axis=1)
+        blocks[MEAN] = np.concatenate([blocks[name] + number * 10**6 for number, name in enumerate(others)])
+    several = [name for name in values if len(np.unique(blocks[name])) > 1]
+    return {name: block_bootstrap(values[name], blocks[name], seed=0) for name in several}
 
 
-def _right(found: PlaceAccuracy) -> Floats:
-    """100 for each query within the radius, else 0."""
-    return np.where(found.errors <= found.radius, 100.0, 0.0)
-
-
-def _interval(values: Floats, blocks: Ints) -> Interval | None:
-    return None if len(np.unique(blocks)) < 2 else block_bootstrap(values, blocks, seed=0)
-
-
-PROTOCOL = Protocol(NAME, HomeAndAway, rows, score, sections, depends=depends, of_a_map=True)
+PROTOCOL = Protocol(NAME, HomeAndAway, retrieval, run, report)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.arrays import Ints
+from mappable.evaluation.figure import UPPER_BOUND, legend_of, new_figure, number, tidy
 from mappable.evaluation.metrics import percent_within
 from mappable.evaluation.models import Model
 from mappable.evaluation.protocol import BOUND, Drawing, Protocol, Section, View
 from mappable.evaluation.scoring import NotApplicableError, Scoring, retrieval
-from mappable.evaluation.style import UPPER_BOUND, legend_of, new_figure, number, tidy
 from mappable.evaluation.tables import Column, table
 from mappable.plotting import BLACK, plain
 
@@ -33,7 +33,7 @@ class Sweep:
     bound_negative: list[float]
 
 
-def score(scoring: Scoring) -> Sweep:
+def run(scoring: Scoring) -> Sweep:
     """Accuracy at both radii for each number of landmarks, with the geometric upper bound; landmark seed 0."""
     setup = scoring.setup
     if setup.landmarks is None or len(setup.counts) < 2:
@@ -49,7 +49,7 @@ def score(scoring: Scoring) -> Sweep:
     return Sweep(setup.queries, most, counts, *within)
 
 
-def sections(view: View, models: list[Model]) -> list[Section]:
+def report(view: View, models: list[Model]) -> Section:
     """Accuracy per number of landmarks."""
     first = models[0].first(Sweep)
     sentences = [f"Percent of the queries found within {view.positive}, by the number of landmarks in the map."]
@@ -63,7 +63,7 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     ]
     titles = Column("Model", [*(model.title for model in models), BOUND])
     shown = table(NAME, titles, *swept, best=found[-1], references=1)
-    return [Section(NAME, "Number of landmarks", sentences, [shown], (NAME,))]
+    return Section(NAME, "Number of landmarks", sentences, [shown], (NAME,))
 
 
 def draw(view: View) -> "Figure":
@@ -88,4 +88,4 @@ def draw(view: View) -> "Figure":
 
 
 CAPTION = "Queries found within the positive radius, against the number of landmarks."
-PROTOCOL = Protocol(NAME, Sweep, retrieval, score, sections, (Drawing(NAME, CAPTION, draw),))
+PROTOCOL = Protocol(NAME, Sweep, retrieval, run, report, (Drawing(NAME, CAPTION, draw),))

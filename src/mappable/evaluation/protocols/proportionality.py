@@ -1,156 +1,194 @@
-"""Correlation of feature distance and ground distance, over all pairs of images of an unseen sequence."""
+"""Do feature distances follow metres? Pearson's correlation and how far metres reach, over pairs of test images.
 
-from collections.abc import Callable, Sequence
+Pairs that look the same way are judged within the positive radius r1, the negative radius r2, 2 r2 and without limit,
+for images of one visit and of two visits. The paper's number is over all pairs of one visit.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints, evenly
+from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.evaluation import paper
-from mappable.evaluation.metrics import MOST_RADII, Correlation, correlations, reach_of_metres
+from mappable.evaluation.figure import WIDTH, grid_of, new_figure, number, panels_of
+from mappable.evaluation.metrics import MeanStd, pearson
 from mappable.evaluation.models import Model, few_of, of_seed, own_map
 from mappable.evaluation.protocol import Drawing, Protocol, Section, View
-from mappable.evaluation.scoring import NotApplicableError, Scoring
+from mappable.evaluation.scoring import NotApplicableError, Scoring, calibration_rows, landmarks_of, some_of
 from mappable.evaluation.setup import Setup
-from mappable.evaluation.style import WIDTH, grid_of, new_figure, number, panels_of
 from mappable.evaluation.tables import Column, Table, table
+from mappable.features.centering import without_visit_means
+from mappable.learning.metric import ERROR, Metric, Relations, curve_to_metres, relations, same_view
 from mappable.plotting import BLACK, SHADES, VERMILION, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+NAME = "proportionality"
 BINS = 80  # per axis of the histogram
-MOST_IMAGES = 2500  # per sequence; a longer sequence is subsampled evenly
+MOST_IMAGES = 2500  # of the paper's sequence, evenly chosen
+MOST_PAIRED = 1500  # of all sequences together, whose pairs look the same way
 PANELS_PER_LINE = 3
 FEWEST_PAIRS = 20  # in a bin of geometric distance whose median is drawn
-
-
-@dataclass(frozen=True)
-class SequencePairs:
-    """Correlations of feature and geometric distance, over all pairs of images of one sequence."""
-
-    condition: str
-    images: Ints  # rows of the table
-    pairs: int
-    pearson: Correlation
-    spearman: Correlation
-    reach: float | None = None  # see `reach_of_metres`
+DESCRIPTOR, METRIC = "descriptor", "fitted metres"
+WITHIN = {"r1": "≤ r1", "r2": "≤ r2", "2 r2": "≤ 2 r2", "all": "all"}
 
 
 @dataclass(frozen=True)
 class Proportionality:
-    """Correlations by sequence; for the first sequence, a histogram of all pairs."""
+    """The paper's correlation over all pairs of one sequence, with their histogram, and relations of same-view pairs.
 
-    sequences: dict[str, SequencePairs]
+    `relations` has the keys "one visit" and "across visits", then "descriptor" and "fitted metres".
+    """
+
+    sequence: str
+    images: Ints  # rows of the sequence
+    pairs: int
+    pearson: float | None
     counts: Floats  # pairs (distance, feature)
     distance_edges: Floats
     feature_edges: Floats
-
-    @property
-    def first(self) -> tuple[str, SequencePairs]:
-        """The name and the correlations of the sequence that is drawn."""
-        return next(iter(self.sequences.items()))
+    relations: dict[str, dict[str, Relations]]
 
 
 def rows(setup: Setup) -> Ints:
     """Rows whose images need descriptors."""
-    return np.concatenate([setup.references[:0], *(_images(setup, name) for name in setup.proportional)])
+    return np.concatenate([_sequence(setup), _paired(setup), _known(setup)])
 
 
-def score(scoring: Scoring) -> Proportionality:
-    """Correlations of plain (not squared) distances per sequence; for the first also the histogram."""
-    setup = scoring.setup
-    if not setup.proportional:
-        raise NotApplicableError("the set names no sequence for this protocol")
-    found: dict[str, SequencePairs] = {}
-    density: tuple[Floats, Floats, Floats] | None = None
-    for name in setup.proportional:
-        images = _images(setup, name)
-        first, second = np.triu_indices(len(images), 1)
-        if len(first) < 3:
+def run(scoring: Scoring) -> Proportionality:
+    """Plain (not squared) distances of all pairs of the first sequence; then pairs that look the same way."""
+    setup, images = scoring.setup, _sequence(scoring.setup)
+    first, second = np.triu_indices(len(images), 1)
+    if len(first) < 3:
+        raise NotApplicableError("the set names no sequence of three images or more for this protocol")
+    feature = np.sqrt(scoring.squared(images, images))[first, second].astype(np.float64)
+    metres = scoring.metres(images, images)[first, second]
+    counts, *edges = np.histogram2d(metres, feature, bins=BINS, range=((0.0, metres.max()), (0.0, feature.max())))
+    return Proportionality(
+        sequence=setup.proportional[0],
+        images=images,
+        pairs=len(first),
+        pearson=pearson(feature, metres),
+        counts=counts,
+        distance_edges=edges[0],
+        feature_edges=edges[1],
+        relations=_relations(scoring),
+    )
+
+
+def _relations(scoring: Scoring) -> dict[str, dict[str, Relations]]:
+    """Relations of distances between test images, calibrated on images of the map and its calibration."""
+    setup, known, tested = scoring.setup, _known(scoring.setup), _paired(scoring.setup)
+    known_images, test_images = (
+        without_visit_means(scoring.descriptors[images], setup.places.sequence[images]) for images in (known, tested)
+    )
+    metric = Metric.fit(known_images, setup.places.positions[known], reach=setup.negative_radius)
+    features = metric.features(test_images)
+    related = partial(relations, near=setup.positive_radius, far=setup.negative_radius)
+    found: dict[str, dict[str, Relations]] = {}
+    for name, across in (("one visit", False), ("across visits", True)):
+        fitted, pairs = (_pairs(setup, images, across) for images in (known, tested))
+        truth = scoring.metres(tested, tested)[pairs]
+        if not len(truth):
             continue
-        feature = np.sqrt(scoring.squared(images, images))
-        metres = scoring.metres(images, images)
-        pairs = feature[first, second].astype(np.float64), metres[first, second]
-        agree = correlations(*pairs, setup.positive_radius, setup.negative_radius)
-        reach = reach_of_metres(feature, metres, setup.positive_radius)
-        found[name] = SequencePairs(str(setup.places.condition[images[0]]), images, len(first), *agree, reach)
-        density = density or _density(*pairs)
-    if density is None:
-        raise NotApplicableError("no sequence has three images or more")
-    return Proportionality(found, *density)
+        curve = None
+        if fitted.any():
+            curve = curve_to_metres(_apart(known_images)[fitted], scoring.metres(known, known)[fitted])
+        found[name] = {
+            DESCRIPTOR: related(_apart(test_images)[pairs], truth, curve=curve),
+            METRIC: related(metric.distances(features, features)[pairs], truth),
+        }
+    return found
 
 
-def _images(setup: Setup, sequence: str) -> Ints:
-    images = setup.rows_of(sequence, setup.queries)
-    return images[evenly(len(images), MOST_IMAGES, nearest=True)]
+def _apart(unit: Floats32) -> Floats:
+    """Plain distances (n, n) between vectors of length one."""
+    distances: Floats = np.sqrt(np.maximum(2.0 - 2.0 * (unit @ unit.T), 0.0))
+    return distances
 
 
-def _density(feature: Floats, metres: Floats) -> tuple[Floats, Floats, Floats]:
-    return np.histogram2d(metres, feature, bins=BINS, range=((0.0, metres.max()), (0.0, feature.max())))
+def _pairs(setup: Setup, images: Ints, across: bool) -> Bools:
+    """Pairs (n, n) that look the same way, each once."""
+    places = setup.places[images]
+    pairs: Bools = np.triu(same_view(places, places, across=across), 1)
+    return pairs
 
 
-def sections(view: View, models: list[Model]) -> list[Section]:
-    """Correlations over the pairs of the first sequence, and a folded table for the others."""
-    name, *others = sequences = models[0].first(Proportionality).sequences
-    printed = paper.PEARSON["cold"]
+def _sequence(setup: Setup) -> Ints:
+    """Images of the paper's sequence."""
+    first = setup.rows_of(setup.proportional[0], setup.queries) if setup.proportional else setup.queries[:0]
+    return some_of(first, MOST_IMAGES)
+
+
+def _paired(setup: Setup) -> Ints:
+    """Test images of all sequences."""
+    tested = setup.queries[np.isin(setup.places.sequence[setup.queries].astype(str), setup.proportional)]
+    return some_of(tested, MOST_PAIRED)
+
+
+def _known(setup: Setup) -> Ints:
+    """Images with known positions that fit the metres: landmarks and calibration images."""
+    return some_of(np.unique(np.concatenate([landmarks_of(setup), calibration_rows(setup)])), MOST_PAIRED)
+
+
+def report(view: View, models: list[Model]) -> Section:
+    """A row per model, kind of pairs and distance; the paper's number beside them."""
+    first = models[0].first(Proportionality)
     sentences = [
-        "Correlation of feature distance and distance on the ground, over all "
-        f"{sequences[name].pairs:,} pairs of the {len(sequences[name].images):,} images of {name}. A straight line "
-        "would give 1. Metres reach as far as calibrated feature distances err by less than 20 %."
+        "Pearson's correlation of feature distance and distance on the ground, for pairs of test images that look the "
+        f"same way (within 30 degrees). r1 is {view.positive} and r2 is {view.negative}. A feature that saturates has "
+        "a low correlation over all pairs, so read the numbers within r2 first.",
+        f"Metres reach as far as their median relative error stays below {100 * ERROR:.0f} %, from r1 on.",
     ]
     notes = [
-        "Metres: feature distances are calibrated on the first half of the sequence, and judged on the second half by "
-        f"the median relative error, from half a positive radius to {MOST_RADII} positive radii."
+        "Descriptor: distances without the mean of each visit, turned into metres by a rising curve. Fitted metres: a "
+        "linear map in closed form. Both are fitted to landmarks and calibration images, and judged on test images.",
+        f"As in the paper: all {first.pairs:,} pairs of {first.sequence}, plain descriptors.",
     ]
-    if not own_map(models):
-        notes += [
-            f"The paper reports Pearson correlations of {printed['lazy-quadruplet']} (lazy quadruplet) and "
-            f"{printed['lazy-quadruplet+distance']} (with the distance loss added), on the COLD sequence seq2_sunny3."
-        ]
-    tables = [_correlations(view, models, [name])]
-    if others:
-        tables.append(_correlations(view, models, others, caption="Other sequences", folded=True))
-    return [Section("proportionality", "Proportionality", sentences, tables, ("proportionality",), notes=notes)]
+    printed = {} if own_map(models) else paper.PEARSON["cold"]
+    as_paper = [model.spread(Proportionality, lambda one: one.pearson) for model in models]
+    whole = table(
+        "pearson",
+        Column("Model", [model.title for model in models]),
+        Column("As in the paper: all pairs of one visit", as_paper, 3),
+        Column("Paper (COLD)", [printed.get(model.row) for model in models], 3),
+        best=as_paper,
+    )
+    return Section(NAME, "Proportionality", sentences, [_same_view(view, models), whole], (NAME,), notes=notes)
 
 
-def _correlations(
-    view: View, models: list[Model], names: Sequence[str], *, caption: str = "", folded: bool = False
-) -> Table:
-    pairs = [(model, name) for model in models for name in names]
+def _same_view(view: View, models: list[Model]) -> Table:
+    """Pearson within each radius, the number of pairs, and the reach."""
+    shown = models[0].first(Proportionality).relations
+    lines = [(model, visits, way) for visits, ways in shown.items() for way in ways for model in models]
 
-    def column(title: str, kind: str, get: Callable[[Correlation], float | None]) -> Column:
-        def value(found: Proportionality, name: str) -> float | None:
-            return get(getattr(found.sequences[name], kind)) if name in found.sequences else None
+    def cells(get: Callable[[Relations], float | None]) -> list[MeanStd | None]:
+        def value(found: Proportionality, visits: str, way: str) -> float | None:
+            known = found.relations.get(visits, {}).get(way)
+            return None if known is None else get(known)
 
-        cells = [model.spread(Proportionality, lambda one: value(one, name)) for model, name in pairs]  # noqa: B023 - called at once
-        return Column(title, cells, 3, kind.capitalize())
+        return [model.spread(Proportionality, lambda one: value(one, visits, way)) for model, visits, way in lines]  # noqa: B023 - called at once
 
-    def columns(kind: str) -> list[Column]:
-        return [
-            column("all", kind, lambda one: one.plain),
-            column("squared", kind, lambda one: one.squared),
-            column(f"≤ {view.positive}", kind, lambda one: one.within_positive),
-            column(f"≤ {view.negative}", kind, lambda one: one.within_negative),
-        ]
-
-    def reach(found: Proportionality, name: str) -> float | None:
-        return found.sequences[name].reach if name in found.sequences else None
-
-    reaches = [model.spread(Proportionality, lambda one: reach(one, name)) for model, name in pairs]  # noqa: B023 - called at once
-    pearson, spearman = columns("pearson"), columns("spearman")
+    pairs = [shown[visits][way].pairs for _, visits, way in lines]
     return table(
-        "other-correlations" if folded else "correlations",
-        Column("Model", [model.title for model, _ in pairs]),
-        Column("Sequence", [name if folded else None for _, name in pairs]),
-        *pearson,
-        *(one for one in spearman if one.title != "squared"),  # squaring keeps the ranks, so it equals "all"
-        Column(f"Metres reach, {view.unit}", reaches),
-        Column("Paper (COLD)", [None if folded else paper.PEARSON["cold"].get(model.row) for model, _ in pairs], 3),
-        caption=caption,
-        best=[] if folded else pearson[0].cells,
-        folded=folded,
+        "same-view",
+        Column("Pairs", [visits for _, visits, _ in lines]),
+        Column("Distance", [way for _, _, way in lines]),
+        Column("Model", [model.title if len(models) > 1 else None for model, _, _ in lines]),
+        *(
+            column
+            for name, title in WITHIN.items()
+            for column in (
+                Column("Pearson", cells(lambda one: one.pearson[name]), 3, title),  # noqa: B023 - called at once
+                Column("pairs", [counted[name] for counted in pairs], group=title),
+            )
+        ),
+        Column(f"Metres reach, {view.unit}", cells(lambda one: one.reach)),
+        caption="Pairs that look the same way",
     )
 
 
@@ -163,31 +201,28 @@ def draw(view: View) -> "Figure":
 
     models, setup = few_of(view.drawn(Proportionality), paper.FIGURE_1), view.setup
     found = [model.first(Proportionality) for model in models]
-    most = max(float(one.counts.max()) for one in found)
+    norm = LogNorm(1, max(2.0, *(float(one.counts.max()) for one in found)))
     down, across = grid_of(len(models), PANELS_PER_LINE)
     figure = new_figure(0.7 + 3.3 * down, width=min(WIDTH, 1.7 + 3.3 * across))
     panels = panels_of(figure, len(models), (down, across))
     for axes, model, one in zip(panels, models, found, strict=True):
         counts = np.ma.masked_equal(one.counts.T, 0)
-        norm = LogNorm(1, max(most, 2))
         drawn = axes.pcolormesh(one.distance_edges, one.feature_edges, counts, norm=norm, cmap=SHADES, rasterized=True)
         axes.plot(*_medians(one), color="white", linewidth=3.2)
         axes.plot(*_medians(one), color=VERMILION, linewidth=1.7, label="median")
         axes.axvline(setup.positive_radius, color=BLACK, linewidth=1.1, linestyle="--", label="positive radius")
-        name, facts = one.first
         axes.set(
-            xlim=(0, max(float(one.distance_edges[-1]) for one in found)),
-            ylim=(0, max(float(one.feature_edges[-1]) for one in found)),
+            xlim=(0, max(float(each.distance_edges[-1]) for each in found)),
+            ylim=(0, max(float(each.feature_edges[-1]) for each in found)),
             xlabel=f"geometric distance [{setup.unit}]",
         )
-        r = f"r = {number(facts.pearson.plain)}, within {view.negative}: {number(facts.pearson.within_negative)}"
-        axes.set_title(f"{plain(model.title)}\n{r}", fontsize=10)
+        axes.set_title(f"{plain(model.title)}\nr = {number(one.pearson)}", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
     for axes in panels[::across]:
         axes.set_ylabel("feature distance")
     figure.colorbar(drawn, ax=panels, label="pairs of images", pad=0.02, aspect=30)
-    name, facts = found[0].first
-    figure.suptitle(f"{plain(name)}: {facts.pairs:,} pairs of images{of_seed(models)}", fontsize=11)
+    what = f"{plain(found[0].sequence)}: all {found[0].pairs:,} pairs of images{of_seed(models)}"
+    figure.suptitle(what, fontsize=11)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
@@ -197,7 +232,7 @@ def _medians(found: Proportionality) -> tuple[Floats, Floats]:
     """Centers of the bins of geometric distance, and the median feature distance per bin; NaN for few pairs."""
     below = np.cumsum(found.counts, axis=1)
     total, edges = below[:, -1], found.feature_edges[1:]
-    half = [float(np.interp(0.5 * all_of, row, edges)) for row, all_of in zip(below, total, strict=True)]
+    half = [float(np.interp(0.5 * pairs, row, edges)) for row, pairs in zip(below, total, strict=True)]
     metres: Floats = (found.distance_edges[1:] + found.distance_edges[:-1]) / 2
     return metres, np.where(total >= FEWEST_PAIRS, half, np.nan)
 
@@ -206,5 +241,4 @@ CAPTION = (
     "Feature distance against geometric distance, for all pairs of a sequence; brighter means more pairs. "
     "The paper's figure 1 shows lazy quadruplet, and lazy quadruplet + dist."
 )
-DRAWINGS = (Drawing("proportionality", CAPTION, draw),)
-PROTOCOL = Protocol("proportionality", Proportionality, rows, score, sections, DRAWINGS, of_a_map=True, version=2)
+PROTOCOL = Protocol(NAME, Proportionality, rows, run, report, (Drawing(NAME, CAPTION, draw),))

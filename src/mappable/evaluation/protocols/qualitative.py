@@ -4,42 +4,35 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from PIL import Image
 
-from mappable.arrays import Ints
+from mappable.arrays import Floats, Ints, Pixels
+from mappable.evaluation.figure import COARSE, FAINT, WIDTH, new_figure
 from mappable.evaluation.models import Model, few_of
-from mappable.evaluation.protocol import Drawing, NothingToDrawError, Protocol, Section, View, named
+from mappable.evaluation.protocol import Drawing, NothingToDrawError, Protocol, Section, View
 from mappable.evaluation.scoring import Scoring
 from mappable.evaluation.setup import Setup
-from mappable.evaluation.style import COARSE, WIDTH, new_figure, show, show_error
 from mappable.evaluation.tables import Column, table
 from mappable.maps.choosing import greedy_landmarks
-from mappable.plotting import plain
+from mappable.plotting import BLACK, GREEN, VERMILION, plain
 from mappable.randomness import Purpose, generator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+NAME = "qualitative"
+THUMBNAIL_WIDTH = 200  # pixels
 EXAMPLES = 6  # in all, or one per condition if there are more conditions
 
 
 @dataclass(frozen=True)
-class Example:
-    """A query, its nearest landmark on the ground, and the retrieved landmark, as rows of the table."""
-
-    condition: str
-    query: int
-    nearest: int
-    nearest_distance: float
-    retrieved: int
-    error: float
-
-
-@dataclass(frozen=True)
 class Examples:
-    """Examples of retrieval, and the landmarks to retrieve from."""
+    """Queries, their nearest landmarks on the ground, and the retrieved landmarks, all as rows of the table."""
 
-    landmarks: Ints  # rows of the table
-    examples: list[Example]
+    landmarks: Ints  # to retrieve from
+    queries: Ints
+    nearest: Ints
+    retrieved: Ints
 
 
 def rows(setup: Setup) -> Ints:
@@ -47,24 +40,11 @@ def rows(setup: Setup) -> Ints:
     return np.concatenate([_queries(setup), _landmarks(setup)])
 
 
-def score(scoring: Scoring) -> Examples:
+def run(scoring: Scoring) -> Examples:
     """Retrieve the same queries for every model."""
-    setup, queries = scoring.setup, _queries(scoring.setup)
-    landmarks = _landmarks(setup)
-    metres = scoring.metres(queries, landmarks)
-    retrieved = scoring.squared(queries, landmarks).argmin(axis=1)
-    examples = [
-        Example(
-            condition=str(setup.places.condition[query]),
-            query=int(query),
-            nearest=int(landmarks[metres[number].argmin()]),
-            nearest_distance=float(metres[number].min()),
-            retrieved=int(landmarks[retrieved[number]]),
-            error=float(metres[number, retrieved[number]]),
-        )
-        for number, query in enumerate(queries)
-    ]
-    return Examples(landmarks, examples)
+    queries, landmarks = _queries(scoring.setup), _landmarks(scoring.setup)
+    nearest = landmarks[scoring.metres(queries, landmarks).argmin(axis=1)]
+    return Examples(landmarks, queries, nearest, landmarks[scoring.squared(queries, landmarks).argmin(axis=1)])
 
 
 def _queries(setup: Setup) -> Ints:
@@ -83,23 +63,31 @@ def _landmarks(setup: Setup) -> Ints:
     return gallery[greedy_landmarks(setup.places[gallery], count)]
 
 
-def sections(view: View, models: list[Model]) -> list[Section]:
+def _metres(view: View, queries: Ints, landmarks: Ints) -> Floats:
+    """Distances on the ground between rows."""
+    at = view.setup.places.positions
+    distances: Floats = np.linalg.norm(at[queries] - at[landmarks], axis=1)
+    return distances
+
+
+def report(view: View, models: list[Model]) -> Section:
     """The gallery, and its errors in numbers."""
-    first, names = models[0].first(Examples), view.setup.places.place_id
+    first, places = models[0].first(Examples), view.setup.places
     sentences = [
         "Random queries of each condition, the nearest landmark on the ground, and the landmark that each model "
         f"retrieves among {len(first.landmarks):,}."
     ]
+    retrieved = {model.title: model.first(Examples).retrieved for model in models}
     errors = table(
         "examples",
-        Column("Query", [str(names[one.query]) for one in first.examples]),
-        Column("Condition", [named(one.condition) for one in first.examples]),
-        Column("Nearest landmark", [one.nearest_distance for one in first.examples], 2),
-        *(Column(model.title, [one.error for one in model.first(Examples).examples], 2) for model in models),
+        Column("Query", places.place_id[first.queries].tolist()),
+        Column("Condition", [condition or "unnamed" for condition in places.condition[first.queries]]),
+        Column("Nearest landmark", _metres(view, first.queries, first.nearest).tolist(), 2),
+        *(Column(title, _metres(view, first.queries, rows).tolist(), 2) for title, rows in retrieved.items()),
         caption=f"Errors of the examples, {view.unit}",
         folded=True,
     )
-    return [Section("qualitative", "Examples", sentences, [errors], ("qualitative",))]
+    return Section(NAME, "Examples", sentences, [errors], (NAME,))
 
 
 def draw(view: View) -> "Figure":
@@ -107,34 +95,41 @@ def draw(view: View) -> "Figure":
     models, images = few_of(view.drawn(Examples)), view.images
     if images is None:
         raise NothingToDrawError("no images to show")
-    examples = models[0].first(Examples).examples
-    answers = [{one.query: one for one in model.first(Examples).examples} for model in models]
-    titles = ["query", "nearest landmark", *(plain(model.title) for model in models)]
-    height, width = images(np.array([examples[0].query])).shape[1:3]
-    across = min(2.0, (WIDTH - 0.4) / len(titles))
-    size = 0.5 + len(examples) * (across * height / width + 0.24), COARSE, 0.4 + across * len(titles)
-    figure = new_figure(*size)
+    first = models[0].first(Examples)
+    columns = {"query": first.queries, "nearest landmark": first.nearest}
+    columns |= {plain(model.title): model.first(Examples).retrieved for model in models}
+    height, width = images(first.queries[:1]).shape[1:3]
+    across = min(2.0, (WIDTH - 0.4) / len(columns))
+    lines = len(first.queries)
+    figure = new_figure(0.5 + lines * (across * height / width + 0.24), COARSE, 0.4 + across * len(columns))
     figure.set_layout_engine("constrained", w_pad=0.03, h_pad=0.02, wspace=0.0, hspace=0.0)
-    panels = figure.subplots(len(examples), len(titles), squeeze=False)
-    for line, example in zip(panels, examples, strict=True):
-        found = [known.get(example.query) for known in answers]
-        rows = [example.query, example.nearest, *(one.retrieved for one in found if one)]
-        pictures = iter(images(np.array(rows)))
-        show(line[0], next(pictures))
-        line[0].set_ylabel(plain(example.condition), fontsize=10)
-        show(line[1], next(pictures))
-        line[1].set_xlabel(f"{example.nearest_distance:.1f} {view.unit}", fontsize=9, labelpad=3)
-        for axes, one in zip(line[2:], found, strict=True):
-            if one is None:
-                axes.set_axis_off()
-                continue
-            show(axes, next(pictures))
-            show_error(axes, one.error, view.setup)
-    for axes, title in zip(panels[0], titles, strict=True):
-        axes.set_title(title, fontsize=10)
+    panels = figure.subplots(lines, len(columns), squeeze=False)
+    for place, (title, rows) in enumerate(columns.items()):
+        panels[0, place].set_title(title, fontsize=10)
+        metres = _metres(view, first.queries, rows)
+        for axes, picture, error in zip(panels[:, place], images(rows), metres, strict=True):
+            axes.imshow(_small(picture), interpolation="bilinear")
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set(color=FAINT, linewidth=1.0)
+            right = error <= view.setup.positive_radius
+            color, mark = (GREEN, "✓ ") if right else (VERMILION, "✗ ")
+            if place > 1:
+                axes.spines[:].set(color=color, linewidth=3.0)
+            if place:
+                label = f"{mark if place > 1 else ''}{error:.1f} {view.unit}"
+                axes.set_xlabel(label, fontsize=9, color=color if place > 1 else BLACK, labelpad=3)
+    for axes, condition in zip(panels[:, 0], view.setup.places.condition[first.queries], strict=True):
+        axes.set_ylabel(plain(condition), fontsize=10)
     return figure
 
 
+def _small(picture: Pixels) -> Pixels:
+    """Shrink an image to about the pixels that are visible, to keep files small."""
+    height, width = picture.shape[:2]
+    size = THUMBNAIL_WIDTH, max(1, round(THUMBNAIL_WIDTH * height / width))
+    return np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BOX))
+
+
 CAPTION = "A query, the nearest landmark, and the landmark that some models retrieve, with the error."
-DRAWING = Drawing("qualitative", CAPTION, draw)
-PROTOCOL = Protocol("qualitative", Examples, rows, score, sections, (DRAWING,), of_a_map=True)
+DRAWING = Drawing(NAME, CAPTION, draw)
+PROTOCOL = Protocol(NAME, Examples, rows, run, report, (DRAWING,))

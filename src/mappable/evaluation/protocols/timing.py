@@ -48,7 +48,7 @@ def rows(setup: Setup) -> Ints:
     return np.concatenate([setup.queries[:1], landmarks_of(setup)])
 
 
-def score(scoring: Scoring) -> Timing:
+def run(scoring: Scoring) -> Timing:
     """Milliseconds per query, one at a time, with the decoded image in memory; mean, standard deviation and median."""
     if scoring.load is None:
         raise NotApplicableError("only descriptors are available, no encoder to time")
@@ -65,11 +65,6 @@ def score(scoring: Scoring) -> Timing:
     steps = {"describe": described, "kd-tree": walked, "exact": searched, "total": described + searched}
     found = {name: StepTime(float(one.mean()), float(one.std()), float(np.median(one))) for name, one in steps.items()}
     return Timing(hardware(encoder.device), queries, landmarks, found)
-
-
-def depends(scoring: Scoring) -> str:
-    """What a result depends on besides the model and the set: the machine."""
-    return "" if scoring.load is None else hardware(scoring.load()[0].device)
 
 
 def _timed(work: Callable[[Any], Any], inputs: list[Any], warm_up: int) -> tuple[Floats, list[Any]]:
@@ -93,7 +88,7 @@ def hardware(device: Any) -> str:
     return f"{cores()} cores of {platform.machine()}"
 
 
-def sections(view: View, models: list[Model]) -> list[Section]:
+def report(view: View, models: list[Model]) -> Section:
     """Milliseconds per query, with the paper's numbers."""
     found = [model.first(Timing) for model in models]
     own = {name: taken for name, taken in paper.TIMING.items() if name == view.setup.name}
@@ -120,7 +115,7 @@ def sections(view: View, models: list[Model]) -> list[Section]:
         column("Total", "total"),
         references=len(printed),
     )
-    return [Section("timing", "Timing", sentences, [taken])]
+    return Section("timing", "Timing", sentences, [taken])
 
 
-PROTOCOL = Protocol("timing", Timing, rows, score, sections, depends=depends, of_a_map=True)
+PROTOCOL = Protocol("timing", Timing, rows, run, report)

@@ -1,4 +1,4 @@
-"""Style of all figures, and how they are written: as PNG and SVG, with the same bytes for the same results."""
+"""Size, colors and fonts of all figures; they are written as PNG and SVG, with the same bytes for the same results."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -6,12 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from PIL import Image
-
-from mappable.arrays import Floats, Pixels
 from mappable.evaluation.rows import OFF_THE_SHELF, OURS
-from mappable.evaluation.setup import Setup
 from mappable.files import write_atomically
 from mappable.plotting import (
     BLUE,
@@ -28,15 +23,12 @@ from mappable.plotting import new_figure as empty_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure, SubFigure
 
 DPI, COARSE = 150, 100  # pixels per inch; COARSE is for figures with photographs, whose files are large
 WIDTH = 9.0  # inches: text stays readable if a page shows the figure 900 pixels wide
 PURPLE, TEAL = "#5D3A9B", "#004D40"  # darker than their neighbors, so also safe for color-blind readers
 FAINT = "#d4d4d4"
-THUMBNAIL_WIDTH = 200  # pixels
-RIGHT, WRONG = "✓", "✗"
 UPPER_BOUND = "upper bound"
 FORMATS: dict[str, dict[str, Any]] = {"png": {"metadata": {"Software": None}}, "svg": {"metadata": {"Date": None}}}
 
@@ -125,18 +117,6 @@ def tidy(axes: "Axes") -> None:
     plain_axes(axes, grid="#e2e2e2")
 
 
-def as_map(axes: "Axes", unit: str) -> None:
-    """Give both axes the same scale, and label them."""
-    tidy(axes)
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.set(xlabel=f"x [{unit}]", ylabel=f"y [{unit}]")
-
-
-def dots(axes: "Axes", points: Floats, **style: Any) -> "PathCollection":
-    """Draw positions (n, 2) as dots."""
-    return axes.scatter(points[:, 0], points[:, 1], **style)
-
-
 def beside(axes: "Axes", y: float, text: str, *, column: int = 0, **style: Any) -> None:
     """Write a number to the right of the axes at height y, in one of several columns."""
     axes.annotate(
@@ -151,28 +131,6 @@ def legend_of(figure: "Figure | SubFigure", axes: "Axes", title: str) -> None:
         handles, labels, loc="outside right upper", frameon=False, fontsize=9, handlelength=3.2, title=title,
         title_fontproperties={"size": 9, "weight": "bold"}, alignment="left",
     )  # fmt: skip
-
-
-def show(axes: "Axes", picture: Pixels) -> None:
-    """Draw an image without ticks, in a faint frame."""
-    axes.imshow(small(picture), interpolation="bilinear")
-    axes.set(xticks=[], yticks=[])
-    axes.spines[:].set(color=FAINT, linewidth=1.0)
-
-
-def small(picture: Pixels) -> Pixels:
-    """Shrink an image to about the pixels that are visible, to keep files small."""
-    height, width = picture.shape[:2]
-    size = THUMBNAIL_WIDTH, max(1, round(THUMBNAIL_WIDTH * height / width))
-    return np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BOX))
-
-
-def show_error(axes: "Axes", error: float, setup: Setup) -> None:
-    """Write the error below an image; color and sign show whether it is within the positive radius."""
-    right = error <= setup.positive_radius
-    color = GREEN if right else VERMILION
-    axes.spines[:].set(color=color, linewidth=3.0)
-    axes.set_xlabel(f"{RIGHT if right else WRONG} {error:.1f} {setup.unit}", fontsize=9, color=color, labelpad=3)
 
 
 def number(value: float | None, form: str = ".2f") -> str:
