@@ -162,7 +162,7 @@ def report(view: View, models: list[Model]) -> Section:
 
 
 def _same_view(view: View, models: list[Model]) -> Table:
-    """Pearson within each radius, the number of pairs, and the reach."""
+    """Pearson within each radius and the reach; the last rows are the numbers of pairs."""
     shown = models[0].first(Proportionality).relations
     lines = [(model, visits, way) for visits, ways in shown.items() for way in ways for model in models]
 
@@ -173,22 +173,20 @@ def _same_view(view: View, models: list[Model]) -> Table:
 
         return [model.spread(Proportionality, lambda one: value(one, visits, way)) for model, visits, way in lines]  # noqa: B023 - called at once
 
-    pairs = [shown[visits][way].pairs for _, visits, way in lines]
+    counts = [next(iter(ways.values())).pairs for ways in shown.values()]
+    blank = [None] * len(counts)
     return table(
         "same-view",
-        Column("Pairs", [visits for _, visits, _ in lines]),
-        Column("Distance", [way for _, _, way in lines]),
-        Column("Model", [model.title if len(models) > 1 else None for model, _, _ in lines]),
+        Column("Pairs", [*(visits for _, visits, _ in lines), *shown]),
+        Column("Distance", [*(way for _, _, way in lines), *("number of pairs" for _ in shown)]),
+        Column("Model", [*(model.title if len(models) > 1 else None for model, _, _ in lines), *blank]),
         *(
-            column
+            Column(title, [*cells(lambda one: one.pearson[name]), *(pairs[name] for pairs in counts)], 3, "Pearson")  # noqa: B023 - called at once
             for name, title in WITHIN.items()
-            for column in (
-                Column("Pearson", cells(lambda one: one.pearson[name]), 3, title),  # noqa: B023 - called at once
-                Column("pairs", [counted[name] for counted in pairs], group=title),
-            )
         ),
-        Column(f"Metres reach, {view.unit}", cells(lambda one: one.reach)),
+        Column(f"Metres reach, {view.unit}", [*cells(lambda one: one.reach), *blank]),
         caption="Pairs that look the same way",
+        references=len(counts),
     )
 
 
