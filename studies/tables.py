@@ -220,6 +220,25 @@ def describe_home_and_away() -> str:
     return write(columns, rows)
 
 
+# Proportionality
+
+
+def describe_proportionality() -> str:
+    """Pearson within the negative radius across visits, and errors of metres, for descriptors and fitted metres."""
+    columns = ["set", "encoder", "descriptor: Pearson", "fitted metres: **Pearson**"]
+    columns += ["descriptor: error of metres, %", "fitted metres: error, %"]
+    tested = read("metric/test.json")
+    rows = []
+    for home, name in HOMES.items():
+        for candidate, title in (("off-the-shelf", "off the shelf"), ("default", "trained")):
+            own = [row for row in tested if (row["home"], row["candidate"]) == (home, candidate)]
+            kinds = [[row["descriptor"] for row in own], [row["metric"]["all visits"] for row in own]]
+            means = [fmean(one["across pearson r2"] for one in kind) for kind in kinds]
+            errors = [100 * fmean(one["across error r1-r2"] for one in kind) for kind in kinds]
+            rows.append([name, title, f"{means[0]:.2f}", f"**{means[1]:.2f}**", f"{errors[0]:.0f}", f"{errors[1]:.0f}"])
+    return write(columns, rows)
+
+
 # Live, recovery, speed
 
 
@@ -340,6 +359,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "of drives": describe_drives,
     "of drives with trained encoders": describe_trained_drives,
     "of home and away": describe_home_and_away,
+    "of proportionality": describe_proportionality,
     "of live cameras": describe_live,
     "of recovery": describe_recovery,
     "of recovery alternatives": describe_recovery_alternatives,

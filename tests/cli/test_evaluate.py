@@ -77,7 +77,7 @@ def test_what_fails_is_named_and_the_exit_code_is_3(
     monkeypatch.setitem(PROTOCOLS, "curves", replace(PROTOCOLS["curves"], run=broken))
     shown = mappable("evaluate", wall_map, wall, tmp_path / "found", *RADII, "--protocols", "table1,curves")
     assert shown.exit_code == 3
-    assert shown.stderr.count("error: protocol curves, map: KeyError: 'masked' (") == 1
+    assert shown.stderr.count(": KeyError: 'masked' (") == shown.stderr.count("error: protocol curves, ") == 1
     assert f"report: {tmp_path / 'found' / 'report.html'}" in shown.output
 
 

@@ -19,6 +19,7 @@ from mappable.evaluation.evaluate import measure, run_facts
 from mappable.evaluation.protocol import Protocol
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
 from mappable.evaluation.protocols.home_and_away import NAME as HOME_AND_AWAY
+from mappable.evaluation.protocols.home_and_away import HomeAndAway
 from mappable.evaluation.report import PAGE, write_report
 from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.rows import PAPER_SETTINGS, Row
@@ -146,15 +147,11 @@ class Study:
         )
         saved = _saved(self.out / RESULTS / model.folder)
         if saved is None or (saved.encoder, saved.setup) != (encoder, empty.setup) or not _same(saved, model.settings):
-            saved = empty
-        if HOME_AND_AWAY not in {one.name for one in self.protocols}:
-            return replace(empty, scored=saved.scored, skipped=saved.skipped, ran=saved.ran, away=saved.away)
-        away = " ".join(f"{one.name} {one.fingerprint}" for one in self.away)
-        stale = {HOME_AND_AWAY} if away != saved.away else set()
-        scored, skipped = (
-            {name: part for name, part in parts.items() if name not in stale} for parts in (saved.scored, saved.skipped)
-        )
-        return replace(empty, scored=scored, skipped=skipped, ran=saved.ran, away=away)
+            return empty
+        away, scored = saved.get(HomeAndAway), dict(saved.scored)
+        if away is not None and self.away and list(away.sets) != [one.name for one in self.away]:
+            del scored[HOME_AND_AWAY]
+        return replace(empty, scored=scored, skipped=saved.skipped, ran=saved.ran)
 
     def _trained(self, model: PlannedModel) -> Encoder:
         """The trained encoder; training starts or resumes. `overwrite` replaces one of other settings or images."""

@@ -79,7 +79,6 @@ class Result:
     encoder: str  # fingerprint
     settings: Mapping[str, Any]
     setup: str  # fingerprint of the setup and its images
-    away: str = ""  # fingerprint of the places of other sets
     ids: Strings
     conditions: Strings
     blocks: Ints

@@ -136,6 +136,7 @@ def _methods(view: View, models: list[Model], name: str, parts: Mapping[str, Int
     lines = [(model, way, part) for part in parts for model in models for way in first.methods]
     bound = [100 * float(np.mean(first.bound <= radius)), first.chance] if not caption else []
     blank: list[Cell] = [None] * len(bound)
+    medians: list[Cell] = [float(np.median(first.bound)), None] if bound else []
 
     def cells(get: Callable[[Counts], float | None]) -> list[Cell]:
         def value(found: Localization, way: str, part: str) -> float | None:
@@ -147,13 +148,11 @@ def _methods(view: View, models: list[Model], name: str, parts: Mapping[str, Int
     several = len(models) > 1
     return table(
         name,
-        Column(
-            "Condition", [*(part for _, _, part in lines), *blank] if caption else [None] * (len(lines) + len(bound))
-        ),
+        Column("Condition", [*(part or None for _, _, part in lines), *blank]),
         Column("Model", [*(model.title if several else None for model, _, _ in lines), *blank]),
         Column("Method", [*(way for _, way, _ in lines), *([BOUND, CHANCE] if bound else [])]),
         Column(f"≤ {view.positive}, %", [*found, *bound]),
-        Column(f"Median error, {view.unit}", [*cells(lambda one: one.median), *blank], 2),
+        Column(f"Median error, {view.unit}", [*cells(lambda one: one.median), *medians], 2),
         Column("Confident, %", [*cells(lambda one: 100 * one.confident / one.queries), *blank]),
         Column("Confident and correct, %", [*cells(lambda one: percent(one.right, one.confident)), *blank]),
         Column("Intervals with the truth, %", [*cells(lambda one: percent(one.held, one.intervals)), *blank]),
