@@ -80,6 +80,5 @@ def test_the_report_says_which_start_was_run(results: list[Result], setup: Setup
     assert " As printed: Caffe weights (vgg16-caffe), 30,000 Pittsburgh images for the clusters." in printed
     assert "not the printed sum" in printed
     assert headline_of(View(told, setup)).run.endswith(" landmarks."), "a set that the paper has no numbers of"
-    assert headline_of(View(results, oxford)).run.endswith(" landmarks."), "results that know no settings"
     by_hand = settings | {"weights": "vgg16-caffe", "init_source": "/data/places", "init_images": 30_000}
     assert "vgg16-caffe, at most 30,000 images of /data/places" in start_of(by_hand, oxford, as_printed=False)

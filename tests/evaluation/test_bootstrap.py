@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
-from mappable.evaluation.bootstrap import Interval, block_bootstrap, route_blocks
+from mappable.evaluation.bootstrap import block_bootstrap, route_blocks
 
 
 @pytest.fixture
@@ -39,17 +39,6 @@ def test_the_interval_equals_a_loop_over_draws(route: tuple[Floats, Ints]) -> No
     assert (found.low, found.high) == pytest.approx(loop_bootstrap(*route, draws=10_000), abs=0.03)
 
 
-def test_the_names_and_the_order_of_blocks_do_not_matter(route: tuple[Floats, Ints]) -> None:
-    values, blocks = route
-    expected = block_bootstrap(values, blocks, seed=0)
-    order = np.random.default_rng(2).permutation(len(values))
-    for same in (
-        block_bootstrap(values, 7 * blocks - 30, seed=0),
-        block_bootstrap(values[order], blocks[order], seed=0),
-    ):
-        assert (same.mean, same.low, same.high) == pytest.approx((expected.mean, expected.low, expected.high))
-
-
 def test_the_same_seed_gives_the_same_interval_and_another_a_similar_one(route: tuple[Floats, Ints]) -> None:
     first = block_bootstrap(*route, seed=0)
     assert block_bootstrap(*route, seed=0) == first
@@ -71,12 +60,6 @@ def test_several_runs_are_drawn_too(route: tuple[Floats, Ints]) -> None:
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.03)
     assert found.low < one.low
     assert found.high > one.high
-
-
-def test_equal_runs_do_not_widen_the_interval(route: tuple[Floats, Ints]) -> None:
-    values, blocks = route
-    found, one = block_bootstrap(np.stack([values] * 3), blocks, seed=0), block_bootstrap(values, blocks, seed=0)
-    assert (found.mean, found.low, found.high) == pytest.approx((one.mean, one.low, one.high))
 
 
 def test_one_outlier_of_three_runs_does_not_make_a_method_better() -> None:
@@ -115,17 +98,6 @@ def test_only_the_paired_bootstrap_separates_methods_that_fail_on_the_same_stret
     assert not block_bootstrap(hard - better, blocks, seed=0).above_zero
 
 
-def test_a_difference_of_nothing_is_not_above_zero() -> None:
-    nothing = block_bootstrap(np.zeros(40), route_blocks(np.arange(40.0), 10.0), seed=0)
-    assert nothing == Interval(0.0, 0.0, 0.0)
-    assert not nothing.above_zero
-
-
-def test_a_higher_probability_gives_a_wider_interval(route: tuple[Floats, Ints]) -> None:
-    narrow, usual, wide = (block_bootstrap(*route, seed=0, probability=one) for one in (0.5, 0.95, 0.99))
-    assert wide.low < usual.low < narrow.low < narrow.high < usual.high < wide.high
-
-
 @given(st.lists(st.booleans(), min_size=2, max_size=60), st.integers(1, 10), st.integers(0, 5))
 def test_the_mean_of_shares_lies_within_the_values(right: list[bool], length: int, seed: int) -> None:
     values, blocks = np.array(right, dtype=float), route_blocks(np.arange(float(len(right))), float(length))
@@ -160,10 +132,6 @@ def test_blocks_begin_at_the_first_position_and_the_last_may_be_shorter() -> Non
     blocks = route_blocks(np.arange(1250.0, 1622.0), 20.0)
     assert np.bincount(blocks).tolist() == [20] * 18 + [12]
     assert route_blocks(np.array([35.0, -5.0, 14.9, 15.0]), 20.0).tolist() == [2, 0, 0, 1]
-
-
-def test_blocks_of_a_route_with_gaps_are_numbered_by_position() -> None:
-    assert route_blocks(np.array([0.0, 1.0, 1000.0]), 20.0).tolist() == [0, 0, 50]
 
 
 # Errors

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +32,7 @@ from mappable.evaluation.reproduce import (
 from mappable.evaluation.result import RESULT, Accuracy, Result
 from mappable.evaluation.rows import rows_named
 from mappable.evaluation.scoring import Scoring
-from mappable.evaluation.sets import SETS, find_set
+from mappable.evaluation.sets import find_set
 from mappable.evaluation.setup import Setup
 from mappable.features.encoder import Encoder
 from mappable.features.weight_files import shapes_of
@@ -46,7 +45,6 @@ from mappable_worlds.presets import PRESETS
 from nordland import NORDLAND
 
 pytestmark = pytest.mark.medium
-LONG_ROOMS = pytest.param("rooms-v1-3d", 60, marks=pytest.mark.long)
 
 DRIVES = {  # split and condition, as the reader of Boreas states them
     "boreas-2020-12-01-13-26": ("train", "snow"),
@@ -276,11 +274,8 @@ def test_nordland(run: Run, nordland: Path) -> None:
     assert failures_of(study.report(told)) == []
 
 
-@pytest.mark.parametrize(("name", "every"), [("street-v1-3d", 24), LONG_ROOMS])
-def test_a_rendered_world(run: Run, name: str, every: int) -> None:
-    study, _, results = run(
-        name, None, rows=["triplet+huber-ours"], every=every, protocols=None if "street" in name else QUICK
-    )
+def test_a_rendered_world(run: Run) -> None:
+    study, _, results = run("street-v1-3d", None, rows=["triplet+huber-ours"], every=24)
     assert results[0].settings["geometric_weight"] == 5
     assert study.setup.places.dimensions == 3
     assert (study.out / "places" / "contact-sheet.jpg").is_file()
@@ -320,6 +315,9 @@ def test_no_step_is_repeated_and_no_stale_result_is_used(run: Run, nordland: Pat
     _, _, (again,) = run("nordland", nordland, **few)
     assert [file.stat().st_mtime_ns for file in files] == times
     assert (accuracy(again).recall, again.ran, again.setup) == (accuracy(first).recall, first.ran, first.setup)
+    descriptors.unlink()
+    run("nordland", nordland, **few)
+    assert not descriptors.exists()  # complete results need none
     with pytest.raises(OtherRunError, match=r"margin 0\.1.*0\.3.*--overwrite"):
         run("nordland", nordland, values=["margin=0.3"], **few)
     _, _, (other,) = run("nordland", nordland, values=["margin=0.3"], overwrite=True, **few)
@@ -381,17 +379,6 @@ def test_a_damaged_encoder_is_named_and_overwrite_replaces_it(run: Run, nordland
     assert again.encoder == first.encoder
 
 
-def test_complete_results_need_no_descriptors(run: Run, nordland: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = {"rows": ["off-the-shelf"], "protocols": ["table1", "curves"]}
-    study, _, (first,) = run("nordland", nordland, **few)
-    shutil.rmtree(study.out / DESCRIPTORS)
-    _, _, (again,) = run("nordland", nordland, **few)
-    assert again.ran == first.ran
-    assert not (study.out / DESCRIPTORS).exists()
-    _, _, (more,) = run("nordland", nordland, **few | {"protocols": ["table1", "proportionality"]})
-    assert set(more.scored) == {"table1", "curves", "proportionality"}
-
-
 def test_several_processes_share_the_models(run: Run, nordland: Path) -> None:
     few = {"rows": ["off-the-shelf", "triplet", "distance"], "protocols": ["table1"]}
     study, models, _ = run("nordland", nordland, **few | {"rows": ["off-the-shelf"]})
@@ -436,18 +423,6 @@ def test_a_report_leaves_out_results_that_do_not_fit(run: Run, nordland: Path) -
     assert study.results(models) == []
 
 
-@pytest.mark.long
-def test_a_damaged_image_of_a_world_is_rendered_again(run: Run) -> None:
-    few = {"rows": ["off-the-shelf"], "protocols": ["table1"], "every": 60}
-    study, _, (first,) = run("street-v1-3d", None, **few)
-    file = study.setup.places.files[1]
-    whole = file.read_bytes()
-    file.write_bytes(whole[:300])
-    _, _, (again,) = run("street-v1-3d", None, **few)
-    assert file.read_bytes() == whole
-    assert again.setup == first.setup
-
-
 def test_impossible_studies_raise(nordland: Path, small: list[str], tmp_path: Path) -> None:
     named = NORDLAND
     models = plan(named, rows_named(["triplet"]), [0], small)
@@ -468,14 +443,6 @@ def test_impossible_studies_raise(nordland: Path, small: list[str], tmp_path: Pa
 
 def test_the_rows_are_those_of_the_paper_and_ours() -> None:
     assert len(rows_named(["table1"])) == 11
-    assert [row.name for row in rows_named(["ours", "triplet"])] == [
-        "triplet",
-        "triplet-ours",
-        "triplet+distance-ours",
-        "lazy-quadruplet+distance-ours",
-        "triplet+huber-ours",
-        "lazy-quadruplet+huber-ours",
-    ]
+    assert len(rows_named(["ours"])) == 5
+    assert [row.name for row in rows_named(["triplet+huber-ours", "triplet"])] == ["triplet", "triplet+huber-ours"]
     assert {row.pure for row in rows_named(["table1"]) if row.combined} == {"triplet", "lazy-quadruplet"}
-    assert set(SETS) >= {"oxford", "cold", "boreas", "nordland"}
-    assert set(PROTOCOLS) >= {"table1", "curves", "proportionality", "distance-matrices", "landmark-sweep"}

@@ -1,7 +1,7 @@
 """Print results as tables and lines on the terminal, or as JSON."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import harmonic_mean
