@@ -147,14 +147,11 @@ def test_images_of_one_time_get_numbers_in_kapture(poses: Poses, tmp_path: Path)
     assert [line.split(",")[0] for line in lines] == [str(row) for row in range(21)]
 
 
-def test_rosbags_reads_poses_records_and_places(poses: Poses, tmp_path: Path) -> None:
+def test_rosbags_reads_poses_and_records(poses: Poses, tmp_path: Path) -> None:
     pytest.importorskip("rosbags", reason="the extra ros is not installed")
     from rosbags.highlevel import AnyReader
 
-    places = [{"landmark": "0.jpg", "position": (1.0, 2.0), "probability": 0.5}]
-    followed = replace(
-        poses, poses=[replace(pose, record=pose.record | {"places": places}) for pose in poses.poses], places=None
-    )
+    followed = replace(poses, places=None)
     read: dict[str, list[Any]] = {}
     with AnyReader([written(tmp_path, ".mcap", followed)]) as bag:
         for topic, time, data in bag.messages():
@@ -170,9 +167,6 @@ def test_rosbags_reads_poses_records_and_places(poses: Poses, tmp_path: Path) ->
         assert (2 * np.arctan2(turn.z, turn.w), covariance[5, 5]) == pytest.approx((0.5, 0.01))
     records = [json.loads(message.data) for _, message in read["/mappable/estimate"]]
     assert records == json.loads(json.dumps([pose.record for pose in followed.poses]))
-    (_, marks), *_ = read["/mappable/places"]
-    assert marks.markers[1].pose.position.y == 2.0
-    assert marks.markers[1].scale.x ** 3 == pytest.approx(0.5)
 
 
 def test_pairs_name_the_nearest_landmarks_by_path(on_map: Poses, tmp_path: Path) -> None:

@@ -80,6 +80,6 @@ def test_another_kind_of_encoder_is_one_class_and_one_line(
     kept = encoder_of(built)
     assert (kept.fingerprint, built.encoder) == ("brightness", "brightness")
     queries = np.flatnonzero(places.split == "test")
-    rows, _ = built.nearest(kept.embed(pixels[queries]), 1, encoder=kept.fingerprint)
+    rows, _ = built.store.nearest(kept.embed(pixels[queries]), 1)
     off = np.abs(built.places.x[rows[:, 0]] - places.x[queries])
     assert np.median(off) < 4

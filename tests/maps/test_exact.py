@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappable.arrays import Bools, Floats, Floats32, Ints
+from mappable.arrays import Floats, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.maps import exact
 from mappable.maps.exact import Exact
@@ -34,11 +34,9 @@ def beside(vectors: Floats32, count: int, seed: int = 1) -> Floats32:
     return unit(chosen + 0.3 * rng.normal(size=chosen.shape) / np.sqrt(vectors.shape[1]))
 
 
-def by_differences(vectors: Floats32, queries: Floats32, count: int, among: Bools | None = None) -> tuple[Ints, Floats]:
+def by_differences(vectors: Floats32, queries: Floats32, count: int) -> tuple[Ints, Floats]:
     """Float64 throughout."""
     squared = np.stack([np.square(vectors.astype(float) - query).sum(axis=1) for query in queries.astype(float)])
-    if among is not None:
-        squared[:, ~among] = np.inf
     rows = np.argsort(squared, axis=1, kind="stable")[:, :count]
     return rows, np.take_along_axis(squared, rows, axis=1)
 
@@ -76,19 +74,17 @@ def test_blocks_make_no_difference(kind: type, queries: int, count: int) -> None
     np.testing.assert_allclose(squared, expected, rtol=2e-5)
 
 
-@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 3), st.integers(1, 5), st.floats(0, 1))
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 3), st.integers(1, 5))
 def test_of_equally_near_ones_the_lower_row_comes_first(
-    seed: int, landmarks: int, dimensions: int, queries: int, share: float
+    seed: int, landmarks: int, dimensions: int, queries: int
 ) -> None:
-    """Small whole numbers, whose distances are exact and often equal; any rows may be left out."""
+    """Small whole numbers, whose distances are exact and often equal."""
     rng = np.random.default_rng(seed)
     vectors = rng.integers(-1, 2, (landmarks, dimensions)).astype(np.float32)
     asked = rng.integers(-1, 2, (queries, dimensions)).astype(np.float32)
-    among = rng.random(landmarks) < share
-    among[rng.integers(landmarks)] = True
-    count = int(rng.integers(1, among.sum() + 1))
-    rows, squared = Exact(vectors).nearest(asked, count, among=among)
-    expected_rows, expected = by_differences(vectors, asked, count, among)
+    count = int(rng.integers(1, landmarks + 1))
+    rows, squared = Exact(vectors).nearest(asked, count)
+    expected_rows, expected = by_differences(vectors, asked, count)
     np.testing.assert_array_equal(rows, expected_rows)
     np.testing.assert_array_equal(squared, expected)
 
@@ -102,16 +98,6 @@ def test_twins_of_many_numbers_are_told_by_their_row() -> None:
     rows, squared = Exact(vectors).nearest(walk(5, 3001, seed=2), 33)
     np.testing.assert_array_equal(np.diff(rows, axis=1), 3)
     np.testing.assert_array_equal(np.diff(squared, axis=1), 0)
-
-
-@pytest.mark.parametrize("share", [0.02, 0.2, 0.5, 1.0])
-def test_only_what_is_allowed_is_found(share: float) -> None:
-    vectors = walk(2000, 16)
-    asked, among = beside(vectors, 5), np.random.default_rng(2).random(2000) < share
-    rows, squared = Exact(vectors).nearest(asked, 3, among=among)
-    expected_rows, expected = by_differences(vectors, asked, 3, among)
-    np.testing.assert_array_equal(rows, expected_rows)
-    np.testing.assert_allclose(squared, expected, rtol=2e-5)
 
 
 def test_an_answer_is_the_same_alone_and_in_a_batch_and_from_many_threads() -> None:
@@ -204,9 +190,3 @@ def test_what_cannot_be_asked_is_refused() -> None:
     for count in (0, 6):
         with pytest.raises(BadInputError, match=f"{count} nearest of 5"):
             store.nearest(vectors, count)
-    with pytest.raises(BadInputError, match="2 nearest of 1"):
-        store.nearest(vectors, 2, among=np.arange(5) == 4)
-    with pytest.raises(BadInputError, match=r"5.*3 of bool"):
-        store.nearest(vectors, 1, among=np.ones(3, dtype=bool))
-    with pytest.raises(BadInputError, match=r"5.*5 of int64"):
-        store.nearest(vectors, 1, among=np.arange(5))  # type: ignore[arg-type]

@@ -150,7 +150,7 @@ def test_an_approximate_index_is_kept_beside_the_descriptors(described: Describe
     assert isinstance(built.store, Approximate)
     assert opened.store.recall == built.store.recall
     queries = described(5, first=2000)[1]
-    np.testing.assert_array_equal(opened.nearest(queries, 3, encoder="e")[0], built.nearest(queries, 3, encoder="e")[0])
+    np.testing.assert_array_equal(opened.store.nearest(queries, 3)[0], built.store.nearest(queries, 3)[0])
     file = file_of(tmp_path, "index")
     assert saved.with_index().with_calibration(None).save(tmp_path).files["index"].path == file
     smaller = saved.remove(["0.jpg"]).save(tmp_path)
@@ -354,8 +354,7 @@ def test_no_use_of_damaged_descriptors_gives_an_answer(small: Landmarks, tmp_pat
     file = file_of(tmp_path, "descriptors")
     file.write_bytes(flipped(file.read_bytes()))
     for use in (
-        lambda opened: opened.nearest(QUERY, encoder=small.encoder),
-        lambda opened: opened.nearest(QUERY, encoder=small.encoder, near=((4.0, 0.0), 0.5)),
+        lambda opened: opened.store.nearest(QUERY, 1),
         lambda opened: opened.store.in_memory(),
         lambda opened: opened.remove(["0.jpg"]),
         lambda opened: opened.save(tmp_path.with_name(f"{tmp_path.name}-copy")),

@@ -1,7 +1,6 @@
 """Maps in memory, beside plain arrays and dictionaries; what does not fit together is refused by name."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +48,7 @@ def test_after_any_changes_a_map_finds_what_a_plain_table_has(
     assert not built.estimated.any()
     queries = described(4, first=900)[1]
     squared = np.square(queries[:, None] - held).sum(axis=2)
-    rows, distances = built.nearest(queries, len(plain), encoder="e")
+    rows, distances = built.store.nearest(queries, len(plain))
     np.testing.assert_array_equal(rows, np.argsort(squared, axis=1, kind="stable"))
     np.testing.assert_allclose(distances, np.sort(squared, axis=1), rtol=1e-5)
 
@@ -65,55 +64,12 @@ def test_a_map_knows_its_frame_and_unit(described: Describe) -> None:
     assert built.encoder_file is None
 
 
-def test_only_landmarks_of_the_part_asked_for_are_found(described: Describe) -> None:
-    places, vectors = described(50)
-    built = Landmarks.build(places, vectors, "e")
-    squared = np.square(vectors[7] - vectors).sum(axis=1)
-    for part, allowed in (
-        ({"near": ([20.0, 0.0], 5.0)}, range(15, 26)),
-        ({"box": ([-np.inf, -1.0], [3.0, 0.0])}, range(4)),
-        ({"near": ((20, 3), 5), "box": ((20, -1), (99, 1))}, range(20, 25)),
-    ):
-        order = sorted(allowed, key=lambda row: squared[row])
-        rows, _ = built.nearest(vectors[7:8], 3, encoder="e", **part)
-        assert rows[0].tolist() == order[:3]
-        rows, _ = built.nearest(vectors[7:8], 50, encoder="e", **part)
-        assert rows[0].tolist() == order
-    assert built.within() is None
-
-
-def test_height_counts_in_three_dimensions(described: Describe) -> None:
-    places, vectors = described(4, z=[0.0, 5.0, 10.0, 15.0], dimensions=3)
-    built = Landmarks.build(places, vectors, "e")
-    within = built.within(near=((1.0, 0.0, 5.0), 6.0))
-    assert within is not None
-    assert within.tolist() == [True, True, True, False]
-    with pytest.raises(BadInputError, match=r"3.*\(1, 0\)"):
-        built.within(near=((1, 0), 5.0))
-
-
-@pytest.mark.parametrize(
-    ("part", "problem"),
-    [
-        ({"near": ((9.0, 9.0), 0.5)}, r"near \(\(9\.0, 9\.0\), 0\.5\)"),
-        ({"box": ((2, 0), (1, 0))}, r"box \(\(2, 0\), \(1, 0\)\)"),
-        ({"near": ((0, 0), -1)}, r"radius.*-1\.0"),
-        ({"near": ((0, 0), np.nan)}, r"radius.*nan"),
-        ({"box": ((0, 0), (1, np.nan))}, r"position.*2"),
-    ],
-)
-def test_a_part_without_landmarks_or_sense_is_refused(described: Describe, part: dict[str, Any], problem: str) -> None:
-    places, vectors = described(3)
-    with pytest.raises(BadInputError, match=problem):
-        Landmarks.build(places, vectors, "e").nearest(vectors, encoder="e", **part)
-
-
 def test_half_precision_takes_half_the_room_and_ranks_alike(described: Describe) -> None:
     places, vectors = described(60)
     whole, half = (Landmarks.build(places, vectors, "e", storage=storage) for storage in ("float32", "float16"))
     queries = described(20, first=500)[1]
-    found, squared = half.nearest(queries, 5, encoder="e")
-    wanted, exact = whole.nearest(queries, 5, encoder="e")
+    found, squared = half.store.nearest(queries, 5)
+    wanted, exact = whole.store.nearest(queries, 5)
     np.testing.assert_array_equal(found[:, 0], wanted[:, 0])
     np.testing.assert_allclose(squared, exact, atol=2e-3)
     grown = half.add(*described(1, first=70), "e")
@@ -194,7 +150,7 @@ def test_what_does_not_belong_into_a_map_is_refused_by_name(described: Describe)
         "has descriptor length 8, but the added landmarks have descriptor length 7", described(1, first=5)[0], short
     )
     with pytest.raises(BadInputError, match="encoder f"):
-        built.nearest(vectors, encoder="f")
+        built.check_encoder("f")
     with pytest.raises(BadInputError, match=r"landmark.*'x'"):
         built.remove(["0.jpg", "x"])
     with pytest.raises(BadInputError, match=r"3.*landmarks"):

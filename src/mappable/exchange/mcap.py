@@ -13,12 +13,10 @@ import numpy as np
 from mappable.errors import BadInputError, install_extra, shown
 from mappable.exchange.poses import Pose, Poses
 from mappable.files import write_atomically
-from mappable.maps.choosing import spacing_of
 
-POSE_TOPIC, PLACES_TOPIC, RECORD_TOPIC = "/mappable/pose", "/mappable/places", "/mappable/estimate"
+POSE_TOPIC, RECORD_TOPIC = "/mappable/pose", "/mappable/estimate"
 POSE = "geometry_msgs/msg/PoseWithCovarianceStamped"
-MARKERS, TEXT = "visualization_msgs/msg/MarkerArray", "std_msgs/msg/String"
-SPHERE, DELETE_ALL = 2, 3  # kind and action of a marker in ROS
+TEXT = "std_msgs/msg/String"
 UNKNOWN_HEIGHT = 1e6  # variance in square metres
 UNKNOWN_TURN = (2 * np.pi) ** 2 / 12  # variance of an angle that may be any
 LARGEST_TIME = 2**31  # seconds; ROS counts them in 32 bits
@@ -37,20 +35,14 @@ def check_mcap(poses: Poses) -> str | None:
 
 
 def write_mcap(file: Path, poses: Poses) -> int:
-    """Write trusted poses, possible places as spheres, and all fields of each image as JSON.
-
-    The volume of a sphere is proportional to the probability of its place.
-    """
+    """Write trusted poses, and all fields of each image as JSON."""
     late = next((stamp for stamp in poses.stamps if not 0 <= stamp < LARGEST_TIME * 10**9), None)
     if late is not None:
         raise BadInputError(f"{file}: a time is {late / 1e9}, expected seconds from 0 to {LARGEST_TIME:,}")
     frame = poses.frame.name
-    size = 1.0 if poses.landmarks is None else 2 * spacing_of(poses.landmarks.places.positions) or 1.0
     messages = [_pose_message(poses.stamps[number], frame, pose) for number, pose in poses.trusted]
     for stamp, pose in zip(poses.stamps, poses.poses, strict=True):
         messages.append((RECORD_TOPIC, TEXT, stamp, _types()["String"](data=json.dumps(pose.record))))
-        if "places" in pose.record:
-            messages.append(_places_message(stamp, frame, pose.record["places"], size))
     _write_messages(file, messages)
     return len(poses.trusted)
 
@@ -86,42 +78,6 @@ def _pose_message(stamp: int, frame: str, pose: Pose) -> Message:
             whole[5, 5] = float(pose.heading_deviation or 0) ** 2
     with_covariance = types["PoseWithCovariance"](pose=_pose(pose.xyz, turn or 0.0), covariance=whole.ravel())
     return POSE_TOPIC, POSE, stamp, types["PoseWithCovarianceStamped"](_header(stamp, frame), with_covariance)
-
-
-def _places_message(stamp: int, frame: str, places: Sequence[Any], size: float) -> Message:
-    marks = [_marker(stamp, frame, 0, (0.0, 0.0, 0.0), 0.0, "", DELETE_ALL)]
-    for number, place in enumerate(places):
-        text = f"{place['landmark']}: {place['probability']:.2f}"
-        diameter = size * float(np.cbrt(place["probability"]))
-        marks.append(_marker(stamp, frame, number, place["position"], diameter, text))
-    return PLACES_TOPIC, MARKERS, stamp, _types()["MarkerArray"](markers=marks)
-
-
-def _marker(
-    stamp: int, frame: str, number: int, position: Sequence[float], size: float, text: str, action: int = 0
-) -> Any:
-    types, nothing = _types(), np.empty(0, dtype=np.uint8)
-    return types["Marker"](
-        header=_header(stamp, frame),
-        ns="places",
-        id=number,
-        type=SPHERE,
-        action=action,
-        pose=_pose(position, 0.0),
-        scale=types["Vector3"](x=size, y=size, z=size),
-        color=types["ColorRGBA"](r=0.2, g=0.4, b=0.9, a=0.6),
-        lifetime=types["Duration"](sec=0, nanosec=0),
-        frame_locked=False,
-        points=[],
-        colors=[],
-        texture_resource="",
-        texture=types["CompressedImage"](header=_header(stamp, frame), format="", data=nothing),
-        uv_coordinates=[],
-        text=text,
-        mesh_resource="",
-        mesh_file=types["MeshFile"](filename="", data=nothing),
-        mesh_use_embedded_materials=False,
-    )
 
 
 def _pose(position: Sequence[float], turn: float) -> Any:

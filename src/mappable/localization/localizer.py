@@ -141,44 +141,32 @@ class Localizer:
 
     def save(self, file: Path | str) -> None:
         """Write everything that the localizer remembers to a file, so that `load` goes on from there."""
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-        content = self.to_bytes()
-        write_atomically(Path(file), lambda stream: stream.write(content))
-
-    def load(self, file: Path | str) -> None:
-        """Go on from a file of `save`. Raises if the file belongs to another map or another revision of it."""
-        with FORMAT.reading(Path(file)):
-            content = read_bytes(Path(file), MOST_BYTES)
-        self.restore(content, str(file))
-
-    def to_bytes(self, note: Any = None) -> bytes:
-        """The content of the file that `save` writes. `note` is any JSON value to keep with it; see `read_note`."""
-        pending = None if self._pending is None else asdict(self._pending)
-        about = {
+        state = {
             "encoder": self.map.landmarks.encoder,
             "revision": self.revision,
             "time": self._time,
             "earlier": self._earlier,
             "pauses": self._pauses,
-            "pending": pending,
+            "pending": None if self._pending is None else asdict(self._pending),
             "unknown": self._unknown,
-            "note": note,
         }
-        return seal(save(self._live.memory(), {KEY: FORMAT.text(about, indent=None)}))
+        content = seal(save(self._live.memory(), {KEY: FORMAT.text(state, indent=None)}))
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(Path(file), lambda stream: stream.write(content))
 
-    def restore(self, content: bytes, name: str) -> Any:
-        """Go on from what `to_bytes` returned, and return its note. Errors call the content by its `name`."""
-        about, arrays = _parse(content, name)
-        with FORMAT.reading(Path(name)):
-            if (about["encoder"], about["revision"]) != (self.map.landmarks.encoder, self.revision):
+    def load(self, file: Path | str) -> None:
+        """Go on from a file of `save`. Raises if the file belongs to another map or another revision of it."""
+        with FORMAT.reading(Path(file)):
+            metadata, arrays = parse_safetensors(read_bytes(Path(file), MOST_BYTES), Path(file))
+            state = FORMAT.parse(metadata.get(KEY), Path(file))
+            if (state["encoder"], state["revision"]) != (self.map.landmarks.encoder, self.revision):
                 what = "belongs to another map, or to another revision of it; start a new localizer"
-                raise BadInputError(f"{name}: {what}")
+                raise BadInputError(f"{file}: {what}")
             self.reset()
             self._live.restore(arrays)
-            self._time, self._earlier, self._unknown = about["time"], int(about["earlier"]), bool(about["unknown"])
-            self._pauses = list(about["pauses"])
-            self._pending = None if about["pending"] is None else Odometry(**about["pending"])
-            return about["note"]
+            self._time, self._earlier, self._unknown = state["time"], int(state["earlier"]), bool(state["unknown"])
+            self._pauses = list(state["pauses"])
+            self._pending = None if state["pending"] is None else Odometry(**state["pending"])
 
     def _pause(self, time: float) -> float:
         """Seconds since the last image; 0 without one, or if the clock was set back. Raises if the time is refused."""
@@ -260,17 +248,6 @@ class Localizer:
         return tuple(
             PossiblePlace(str(known.place_id[row]), tuple(known.positions[row].tolist()), mass) for row, mass in rows
         )
-
-
-def read_note(content: bytes, name: str) -> Any:
-    """The note in what `Localizer.to_bytes` returned."""
-    return _parse(content, name)[0]["note"]
-
-
-def _parse(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    with FORMAT.reading(Path(name)):
-        metadata, arrays = parse_safetensors(content, Path(name))
-        return FORMAT.parse(metadata.get(KEY), Path(name)), arrays
 
 
 def _is_known(odometry: Odometry) -> bool:

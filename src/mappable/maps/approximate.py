@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save
 
-from mappable.arrays import Bools, Floats32, Ints
+from mappable.arrays import Floats32, Ints
 from mappable.containers import read_safetensors
 from mappable.errors import BadInputError, install_extra
 from mappable.files import write_atomically
@@ -27,7 +27,7 @@ SHORTENED_BY = 4096  # number of landmarks that the principal components are com
 PER_CELL = 64  # number of landmarks per cell that k-means uses to find the centers of cells
 PROBED = 64  # number of cells that a query searches
 CANDIDATES = 200  # smallest number of candidates per query; at least ten per landmark requested
-NUMBERS_PER_BLOCK = 2**24  # numbers of descriptors that are in memory together; fewer allowed ones are all compared
+NUMBERS_PER_BLOCK = 2**24  # numbers of descriptors that are in memory together
 QUERIES, RECALLS = 256, (1, 10)  # number of queries that measure recall, and the numbers of landmarks they request
 FORMAT = Format("mappable index", 1, "build the map again")
 
@@ -38,8 +38,8 @@ class Approximate:
     """Search among very many descriptors in a fraction of the time; it misses a neighbor now and then.
 
     Descriptors are shortened to their principal components and sorted into cells by k-means (FAISS). The cells nearest
-    to a query propose candidates. Full descriptors rank the candidates, so distances are exact. If only few rows are
-    allowed, or if the cells contain too few, the search is exact.
+    to a query propose candidates. Full descriptors rank the candidates, so distances are exact. If the cells contain
+    too few, the search is exact.
 
     `recall` is measured when the index is built. "recall@1" is the share of nearest landmarks that are found, and
     "recall@10" the share of the ten nearest. The queries are landmarks, each left out of its own result. Queries
@@ -105,32 +105,25 @@ class Approximate:
         """The descriptors (len(rows), dimensions) of rows."""
         return self.exact.take(rows)
 
-    def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
+    def nearest(self, queries: Floats32, count: int) -> tuple[Ints, Floats32]:
         """Rows (n, count) of the nearest descriptors per query, nearest first, and squared distances; see `Store`."""
-        queries = check_search(self, queries, count, among)
-        if among is not None and np.count_nonzero(among) * self.dimensions <= NUMBERS_PER_BLOCK:
-            allowed = np.flatnonzero(among)
-            rows, squared = Exact(self.exact.take(allowed)).nearest(queries, count)
-            return allowed[rows], squared
+        queries = check_search(self, queries, count)
         rows = np.empty((len(queries), count), dtype=np.int64)
         squared = np.empty((len(queries), count), dtype=np.float32)
-        candidates = self._candidates(queries, max(CANDIDATES, 10 * count), among)
+        candidates = self._candidates(queries, max(CANDIDATES, 10 * count))
         enough = np.count_nonzero(candidates >= 0, axis=1) >= count
         query, place = np.nonzero((candidates >= 0)[enough])
         row = candidates[enough][query, place]
         distances = self.exact.squared_distances(queries[enough], query, row)
         rows[enough], squared[enough] = first_of_each(query, row, distances, count)
         if not enough.all():
-            rows[~enough], squared[~enough] = self.exact.nearest(queries[~enough], count, among=among)
+            rows[~enough], squared[~enough] = self.exact.nearest(queries[~enough], count)
         return rows, squared
 
-    def _candidates(self, queries: Floats32, count: int, among: Bools | None) -> Ints:
+    def _candidates(self, queries: Floats32, count: int) -> Ints:
         """Rows (n, count) of the nearest in the searched cells; -1 if the cells contain too few."""
         faiss, (shortening, inverted) = _faiss(), self._index
-        allowed = (
-            faiss.IDSelectorAll() if among is None else faiss.IDSelectorBitmap(np.packbits(among, bitorder="little"))
-        )
-        cells = faiss.SearchParametersIVF(nprobe=PROBED, sel=allowed)
+        cells = faiss.SearchParametersIVF(nprobe=PROBED)
         rows: Ints = inverted.search(queries @ shortening, min(count, len(self)), params=cells)[1]
         if rows.max(initial=-1) >= len(self):
             raise BadInputError(f"the index has landmark {rows.max()}, but the map has only {len(self)} landmarks")

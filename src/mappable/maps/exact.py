@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mappable.arrays import Bools, Floats32, Ints
+from mappable.arrays import Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
 from mappable.maps.store import check_lengths, check_search, shape, squared_lengths
@@ -74,15 +74,15 @@ class Exact:
             np.matmul(queries, block.T, out=products[:, start : start + len(block)])
         return products
 
-    def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
+    def nearest(self, queries: Floats32, count: int) -> tuple[Ints, Floats32]:
         """Rows (n, count) of the nearest descriptors per query, nearest first, and squared distances; see `Store`."""
-        queries = check_search(self, queries, count, among)
+        queries = check_search(self, queries, count)
         rows = np.empty((len(queries), count), dtype=np.int64)
         squared = np.empty((len(queries), count), dtype=np.float32)
         size = max(1, SCORES // len(self))
         for start in range(0, len(queries), size):
             batch = slice(start, start + size)
-            rows[batch], squared[batch] = self._nearest(queries[batch], count, among)
+            rows[batch], squared[batch] = self._nearest(queries[batch], count)
         return rows, squared
 
     def squared_distances(self, queries: Floats32, query: Ints, row: Ints) -> Floats32:
@@ -92,11 +92,9 @@ class Exact:
             squared[pairs] = squared_lengths(self.take(row[pairs]) - queries[query[pairs]])
         return squared
 
-    def _nearest(self, queries: Floats32, count: int, among: Bools | None) -> tuple[Ints, Floats32]:
+    def _nearest(self, queries: Floats32, count: int) -> tuple[Ints, Floats32]:
         lengths = squared_lengths(queries)[:, None]
         by_products = lengths + self._squared_lengths - 2 * self.products(queries)
-        if among is not None:
-            by_products[:, ~among] = np.inf
         slack = 4 * ROUNDING * np.sqrt(lengths * self._squared_lengths.max())
         farthest = np.partition(by_products, count - 1, axis=1)[:, count - 1 : count]
         query, row = np.nonzero(by_products <= farthest + slack)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from mappable.arrays import Bools, Floats, Floats32, Ints
+from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import check_descriptors
@@ -129,55 +129,6 @@ class Landmarks:
         """The table that undistorts raw images; None if there is none. The map's folder keeps a copy."""
         decoding = self.places.decoding
         return None if decoding is None or decoding.undistortion is None else Path(decoding.undistortion)
-
-    def nearest(
-        self,
-        descriptors: Floats32,
-        count: int = 1,
-        *,
-        encoder: str,
-        near: tuple[ArrayLike, float] | None = None,
-        box: tuple[ArrayLike, ArrayLike] | None = None,
-    ) -> tuple[Ints, Floats32]:
-        """The rows (n, count) of each descriptor's nearest landmarks, nearest first, and squared feature distances.
-
-        `encoder` is the fingerprint of the encoder that made the `descriptors` (n, D). `near` and `box` limit the
-        search as in `within`. If fewer than `count` landmarks remain, all of them are returned.
-        """
-        self.check_encoder(encoder)
-        among = self.within(near=near, box=box)
-        available = len(self) if among is None else int(np.count_nonzero(among))
-        return self.store.nearest(descriptors, min(count, available), among=among)
-
-    def within(
-        self, *, near: tuple[ArrayLike, float] | None = None, box: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> Bools | None:
-        """Which landmarks (m,) lie in a part of the map, edges included; None means the whole map.
-
-        `near` is a position (k,) and a radius. `box` is a low and a high corner. With both, a landmark must lie in
-        both. Raises if no landmark lies there.
-        """
-        if near is None and box is None:
-            return None
-        positions, among = self.places.positions, np.ones(len(self), dtype=bool)
-        if near is not None:
-            center, radius = self._point(near[0]), float(near[1])
-            if not radius >= 0:
-                raise BadInputError(f"the radius of a search must be 0 or more, got {radius}")
-            among &= np.square(positions - center).sum(axis=1) <= radius**2
-        if box is not None:
-            low, high = self._point(box[0]), self._point(box[1])
-            among &= ((low <= positions) & (positions <= high)).all(axis=1)
-        if not among.any():
-            asked = [f"{name} {value}" for name, value in (("near", near), ("box", box)) if value is not None]
-            raise BadInputError(f"no landmark lies in this part of the map: {', '.join(asked)}")
-        return among
-
-    def _point(self, position: ArrayLike) -> Floats:
-        point = np.asarray(position, dtype=np.float64)
-        if point.shape != (self.dimensions,) or np.isnan(point).any():
-            raise BadInputError(f"a position in this map needs {self.dimensions} numbers, got {position!r}")
-        return point
 
     def check_encoder(self, encoder: str) -> None:
         """Raise if descriptors come from another encoder, because distances to them mean nothing."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import xxhash
 
-from mappable.arrays import Bools, Floats32, Ints, Strings
+from mappable.arrays import Floats32, Ints, Strings
 from mappable.errors import BadInputError, MappableError, install_extra, shown
 from mappable.maps.approximate import WORTHWHILE, measured_recall
 from mappable.maps.exact import first_of_each
@@ -52,7 +52,7 @@ class Milvus:
     maps share a collection, and loading twice stores nothing twice.
 
     Distances are computed from differences, so near duplicates have accurate distances. Up to 100,000 landmarks, the
-    search is exact, also among the rows of a part of a map. With more, the server searches the cells nearest to a query
+    search is exact. With more, the server searches the cells nearest to a query
     (IVF_FLAT) and misses a neighbor now and then; `recall` is measured by `load`.
     """
 
@@ -68,7 +68,7 @@ class Milvus:
     def load(cls, uri: str, ids: Strings, source: Store) -> "Milvus":
         """Load the descriptors of `source` (m, dimensions) into a collection, and wait until they can be searched.
 
-        Blocks of rows that the collection already has are skipped. So a load that was interrupted continues.
+        A load that was interrupted starts again; equal landmarks are stored once.
         """
         uri = checked_uri(uri)
         if source.dimensions > LARGEST_DIMENSIONS:
@@ -81,11 +81,9 @@ class Milvus:
             )
         made = cls(uri, f"mappable_{_checksum(ids, source)}", ids, source.dimensions)
         made._asked(made._create)
-        empty = made._count() == 0  # otherwise each block is counted, which takes about as long as sending it
         blocks = list(_blocks(len(ids), source.dimensions))
         for block in track(blocks, "loading landmarks", len(blocks)):
-            if empty or made._count(block) != len(block):
-                made._upsert(block, source.take(block))
+            made._upsert(block, source.take(block))
         made._asked(lambda: made._client.flush(made.collection, timeout=LOADING))
         made._asked(made._build_index)
         if len(made) > WORTHWHILE:
@@ -116,34 +114,29 @@ class Milvus:
         """Number of values per descriptor."""
         return self._dimensions
 
-    def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
+    def nearest(self, queries: Floats32, count: int) -> tuple[Ints, Floats32]:
         """Rows (n, count) of the nearest descriptors per query, nearest first, and squared distances; see `Store`."""
-        queries = check_search(self, queries, count, among)
-        allowed = len(self) if among is None else int(np.count_nonzero(among))
+        queries = check_search(self, queries, count)
         if count > LARGEST_COUNT:
             raise BadInputError(
                 f"Milvus finds at most the {LARGEST_COUNT:,} nearest landmarks, {count:,} were requested"
             )
-        wanted = min(count + TIES, allowed, LARGEST_COUNT)
+        wanted = min(count + TIES, len(self), LARGEST_COUNT)
         rows, squared = np.empty((len(queries), count), np.int64), np.empty((len(queries), count), np.float32)
         most = MOST_BY_CELLS if len(self) > WORTHWHILE else MOST_QUERIES
         size = max(1, min(most, NUMBERS // self.dimensions, 2**16 // wanted))
-        probed = PROBED if allowed > WORTHWHILE else CELLS
         for start in range(0, len(queries), size):
             some = slice(start, start + size)
-            rows[some], squared[some] = self._nearest(queries[some], count, wanted, _expression(among), probed)
+            rows[some], squared[some] = self._nearest(queries[some], count, wanted, PROBED)
         return rows, squared
 
-    def _nearest(
-        self, queries: Floats32, count: int, wanted: int, expression: str, probed: int
-    ) -> tuple[Ints, Floats32]:
+    def _nearest(self, queries: Floats32, count: int, wanted: int, probed: int) -> tuple[Ints, Floats32]:
         client = self._opened
         hits = self._asked(
             lambda: client.search(
                 self.collection,
                 data=list(queries),
                 anns_field="descriptor",
-                filter=expression,
                 limit=wanted,
                 output_fields=["row"],
                 search_params={"params": {"nprobe": probed} if len(self) > WORTHWHILE else {}},
@@ -153,7 +146,7 @@ class Milvus:
         )
         found = [len(one) for one in hits]
         if min(found) < count and probed < CELLS:  # these cells have too few
-            return self._nearest(queries, count, wanted, expression, CELLS)
+            return self._nearest(queries, count, wanted, CELLS)
         if min(found) < count:
             problem = f"found {min(found):,} of {count:,} landmarks"
             raise MappableError(f"{self.uri}: collection {self.collection} {problem}; {RELOAD}")
@@ -203,7 +196,7 @@ class Milvus:
     def _asked(self, ask: Callable[[], Answer]) -> Answer:
         """The answer to a request, repeated for a while if it fails: the server may have restarted, and be loading."""
         ends = time.monotonic() + PATIENCE
-        with _explained(self.uri, "start the server, and run the command again: a load continues where it stopped"):
+        with _explained(self.uri, "start the server, and run the command again"):
             while True:
                 try:
                     return ask()
@@ -285,13 +278,12 @@ class Milvus:
                 raise MappableError(f"{self.uri}: no index after {INDEXING:.0f} s; run the command again: it continues")
             time.sleep(0.5)
 
-    def _count(self, rows: Ints | None = None) -> int:
-        """Number of stored landmarks, or of those with consecutive `rows`, after all that was sent is visible."""
-        expression = "" if rows is None else f"row >= {rows[0]} and row <= {rows[-1]}"
+    def _count(self) -> int:
+        """Number of stored landmarks, after all that was sent is visible."""
         answer = self._asked(
             lambda: self._client.query(
                 self.collection,
-                filter=expression,
+                filter="",
                 output_fields=["count(*)"],
                 consistency_level="Strong",
                 timeout=SECONDS,
@@ -367,11 +359,3 @@ def _checksum(ids: Strings, store: Store) -> str:
     for block in _blocks(len(ids), store.dimensions):
         digest.update(np.ascontiguousarray(store.take(block), dtype="<f4").data)
     return digest.hexdigest()
-
-
-def _expression(among: Bools | None) -> str:
-    """The filter of rows in Milvus' language: the rows that may be found, or those that may not if they are fewer."""
-    if among is None or among.all():
-        return ""
-    allowed, other = np.flatnonzero(among), np.flatnonzero(~among)
-    return f"row in {allowed.tolist()}" if len(allowed) <= len(other) else f"row not in {other.tolist()}"

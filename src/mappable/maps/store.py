@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mappable.arrays import Bools, Floats, Floats32, Ints
+from mappable.arrays import Floats, Floats32, Ints
 from mappable.errors import BadInputError
 
 TOO_LONG = 2.0**32  # squared length limit; infinite values and NaN in half precision exceed it after conversion
@@ -25,11 +25,10 @@ class Store(Protocol):
 
     def __len__(self) -> int: ...
 
-    def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
+    def nearest(self, queries: Floats32, count: int) -> tuple[Ints, Floats32]:
         """Rows (n, count) of the nearest descriptors per query (n, dimensions), nearest first, and squared distances.
 
-        In a tie, the lower row comes first. `among` (m,) marks the rows that may be found. If fewer than `count` rows
-        are marked, the search raises.
+        In a tie, the lower row comes first. If there are fewer than `count` rows, the search raises.
         """
 
     def take(self, rows: Ints) -> Floats32:
@@ -45,18 +44,14 @@ class Store(Protocol):
         """Raise if what is stored outside of the folder is not what was written."""
 
 
-def check_search(store: Store, queries: Floats32, count: int, among: Bools | None) -> Floats32:
+def check_search(store: Store, queries: Floats32, count: int) -> Floats32:
     """Return the queries in single precision; raise if `store` cannot answer them."""
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     if queries.ndim != 2 or queries.shape[1] != store.dimensions:
         raise BadInputError(f"descriptors of queries should be n x {store.dimensions} numbers, got {shape(queries)}")
     check_lengths(squared_lengths(queries), "query")
-    if among is not None and (among.shape != (len(store),) or among.dtype != np.bool_):
-        raise BadInputError(f"`among` should be {len(store)} booleans, got {shape(among)} of {among.dtype}")
-    available = len(store) if among is None else int(np.count_nonzero(among))
-    if not 1 <= count <= available:
-        which = "landmarks" if among is None else "landmarks that may be found"
-        raise BadInputError(f"cannot find the {count} nearest of {available} {which}")
+    if not 1 <= count <= len(store):
+        raise BadInputError(f"cannot find the {count} nearest of {len(store)} landmarks")
     return queries
 
 
