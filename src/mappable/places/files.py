@@ -18,7 +18,7 @@ from mappable.formats import KEY, Format
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.notes import Note
-from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, SCHEMA, TEXT_COLUMNS, Places
+from mappable.places.table import COLUMNS, NUMBER_COLUMNS, SCHEMA, TEXT_COLUMNS, Places
 from mappable.tables import read_csv
 
 FORMAT = Format(
@@ -102,16 +102,10 @@ def _about(places: Places, file: Path) -> dict[str, Any]:
 
 def _csv(places: Places) -> bytes:
     """The columns as CSV."""
-    columns = [getattr(places, name).tolist() for name in COLUMNS]  # repr of a Python float is lossless
-    for position, name in enumerate(COLUMNS):
-        if name in NUMBER_COLUMNS:
-            columns[position] = ["" if value != value else repr(value) for value in columns[position]]
-        elif name == "time":
-            columns[position] = ["" if value == NO_TIME else str(value) for value in columns[position]]
     text = io.StringIO(newline="")
-    writer = csv.writer(text)  # with line ends "\r\n", the writer quotes "\r" and "\n" inside a text
+    writer = csv.writer(text)  # it writes all digits of a float, and quotes "\r" and "\n" inside a text
     writer.writerow(COLUMNS)
-    writer.writerows(zip(*columns, strict=True))
+    writer.writerows(zip(*(places.table[name].to_pylist() for name in COLUMNS), strict=True))
     return text.getvalue().encode()
 
 

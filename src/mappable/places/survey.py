@@ -72,26 +72,30 @@ class Survey:
     @cached_property
     def overlap(self) -> Ints:
         """For each place, the number of other visits with a place within the positive radius."""
-        positions, codes = self.places.positions, np.unique(self.places.sequence, return_inverse=True)[1]
-        tree, counts = KDTree(positions), []
-        for start in range(0, len(positions), BLOCK_PLACES):
-            near = tree.query_ball_point(positions[start : start + BLOCK_PLACES], self.positive_radius)
-            counts += [len(np.unique(codes[rows])) - 1 for rows in near]
+        positions = self.places.positions
+        visit = np.unique(self.places.sequence, return_inverse=True)[1]
+        tree = KDTree(positions)
+        counts = [
+            len(np.unique(visit[rows])) - 1
+            for start in range(0, len(positions), BLOCK_PLACES)
+            for rows in tree.query_ball_point(positions[start : start + BLOCK_PLACES], self.positive_radius)
+        ]
         return np.array(counts, dtype=np.int64)
 
     @cached_property
     def laps(self) -> float:
         """Share of places to which their own visit comes back, or where it was before."""
-        positions, again, looked_at = self.places.positions, 0, 0
+        returned = sampled = 0
         for rows in self.visits.values():
-            along = path_length(positions[rows])
-            some = evenly(len(rows), MOST_PLACES)
-            pairs = KDTree(positions[rows[some]]).query_pairs(self.positive_radius, output_type="ndarray")
-            first, second = some[pairs].T
-            far = (second - first >= SAME_STRETCH) & (along[second] - along[first] > 4 * self.negative_radius)
-            again += len(np.unique(pairs[far]))
-            looked_at += len(some)
-        return again / max(1, looked_at)
+            path = self.places.positions[rows]
+            sample = evenly(len(rows), MOST_PLACES)
+            pairs = self._near(path[sample])
+            first, second = sample[pairs].T
+            length = path_length(path)
+            lap = (second - first >= SAME_STRETCH) & (length[second] - length[first] > 4 * self.negative_radius)
+            returned += len(np.unique(pairs[lap]))
+            sampled += len(sample)
+        return returned / max(1, sampled)
 
     @cached_property
     def opposite_views(self) -> bool:
@@ -99,86 +103,87 @@ class Survey:
         places = self.places[evenly(len(self.places), MOST_PLACES)]
         if np.isnan(places.yaw).mean() > 0.1:
             return False
-        pairs = KDTree(places.positions).query_pairs(self.positive_radius, output_type="ndarray")
-        turned = np.abs(wrap(places.yaw[pairs[:, 1]] - places.yaw[pairs[:, 0]])) > np.pi / 2
-        return bool(len(turned)) and float(np.mean(turned)) >= OPPOSITE_SHARE
+        first, second = self._near(places.positions).T
+        opposite = np.abs(wrap(places.yaw[second] - places.yaw[first])) > np.pi / 2
+        return len(opposite) > 0 and float(opposite.mean()) >= OPPOSITE_SHARE
+
+    def _near(self, positions: Floats) -> Ints:
+        """The pairs (n, 2) of positions within the positive radius."""
+        pairs: Ints = KDTree(positions).query_pairs(self.positive_radius, output_type="ndarray")
+        return pairs
 
     @cached_property
     def landmarks_needed(self) -> int:
         """Landmarks so that every place is within half the positive radius of one, which looks in its direction."""
-        left, positions, yaw, count = np.ones(len(self.places), dtype=bool), self.places.positions, self.places.yaw, 0
+        positions, yaw = self.places.positions, self.places.yaw
         tree = KDTree(positions)
+        uncovered = np.ones(len(positions), dtype=bool)
+        count = 0
         for row in range(len(positions)):
-            if left[row]:
+            if uncovered[row]:
                 near = np.array(tree.query_ball_point(positions[row], self.positive_radius / 2))
                 if self.opposite_views:
                     near = near[~(np.abs(wrap(yaw[near] - yaw[row])) > YAW_LIMIT)]
-                left[near] = left[row] = False
+                uncovered[near] = uncovered[row] = False
                 count += 1
         return count
 
 
 def survey(places: Places) -> Survey:
     """Survey places of one frame; `places` needs at least two."""
-    moved = [steps(places.positions[rows]) for rows in places.sequences().values()]
-    lengths = np.concatenate(moved) if moved else np.empty(0)
-    lengths = lengths[lengths > 0]
-    spacing = float(np.median(lengths)) if len(lengths) else _nearest_spacing(places.positions)
+    lengths = np.concatenate([steps(places.positions[rows]) for rows in places.sequences().values()])
+    if not lengths.any():  # sequences of one image: the distance to the nearest other image
+        lengths = KDTree(places.positions).query(places.positions, k=2)[0][:, 1]
+    spacing = _median(lengths[(lengths > 0) & np.isfinite(lengths)])
     unit = places.frames[str(places.frame[0])].unit
     return Survey(places, unit, spacing, max(_jitter(places), _disagreement(places, spacing)))
 
 
-def _nearest_spacing(positions: Floats) -> float:
-    """The median distance to the nearest other position, for sequences of one image."""
-    if len(positions) < 2:
-        return 0.0
-    nearest = KDTree(positions).query(positions, k=2)[0][:, 1]
-    return float(np.median(nearest[nearest > 0])) if (nearest > 0).any() else 0.0
-
-
 def _jitter(places: Places) -> float:
     """How far positions are from the middle of their neighbors, across the direction of travel (median)."""
-    off = []
+    distances = [np.empty(0)]
     for rows in places.sequences().values():
-        at = places.positions[rows]
-        if len(at) < 5:
-            continue
-        along = at[4:] - at[:-4]
-        length = np.linalg.norm(along, axis=1)
-        moving = length > 0
-        middle = at[2:-2] - (at[1:-3] + at[3:-1]) / 2
-        along = along[moving] / length[moving, None]
-        across = middle[moving] - np.sum(middle[moving] * along, axis=1, keepdims=True) * along
-        off.append(np.linalg.norm(across, axis=1))
-    return float(np.median(np.concatenate(off))) if any(len(one) for one in off) else 0.0
+        path = places.positions[rows]
+        travel = path[4:] - path[:-4]
+        offset = path[2:-2] - (path[1:-3] + path[3:-1]) / 2
+        squared = np.sum(travel**2, axis=1, keepdims=True)
+        moving = squared[:, 0] > 0
+        share = np.sum(offset * travel, axis=1, keepdims=True)[moving] / squared[moving]
+        distances.append(np.linalg.norm(offset[moving] - share * travel[moving], axis=1))
+    return _median(np.concatenate(distances))
 
 
 def _disagreement(places: Places, spacing: float) -> float:
     """How far the paths of different visits are apart where they meet (median distance to the other path)."""
-    positions, off = places.positions, []
-    visits = list(places.sequences().items())
-    visits = [visits[number] for number in evenly(len(visits), MOST_VISITS)]
-    for name, rows in visits:
-        for other, others in visits:
-            if name == other or len(others) < 2:
+    sequences = list(places.sequences().values())
+    visits = [places.positions[sequences[number]] for number in evenly(len(sequences), MOST_VISITS)]
+    distances = [np.empty(0)]
+    for path in visits:
+        tree = KDTree(path)
+        for visit in visits:
+            if visit is path or len(path) < 2:
                 continue
-            near, which = KDTree(positions[others]).query(positions[rows])
-            close = near <= USUAL_RADIUS * spacing
+            distance, nearest = tree.query(visit)
+            close = distance <= USUAL_RADIUS * spacing
             if close.mean() >= MEETING:
-                off.append(_to_path(positions[rows[close]], positions[others], which[close]))
-    return float(np.median(np.concatenate(off))) if any(len(one) for one in off) else 0.0
+                distances.append(_to_path(visit[close], path, nearest[close]))
+    return _median(np.concatenate(distances))
 
 
 def _to_path(points: Floats, path: Floats, nearest: Ints) -> Floats:
     """Distance of points (n, k) to the pieces of a path (m, k) before and after their nearest point."""
-    best: Floats = np.linalg.norm(points - path[nearest], axis=1)
+    distance: Floats = np.linalg.norm(points - path[nearest], axis=1)
     for side in (-1, 1):
-        other = path[np.clip(nearest + side, 0, len(path) - 1)]
-        piece = other - path[nearest]
-        share = np.sum((points - path[nearest]) * piece, axis=1) / np.maximum(np.sum(piece**2, axis=1), 1e-12)
-        foot = path[nearest] + np.clip(share, 0, 1)[:, None] * piece
-        best = np.minimum(best, np.linalg.norm(points - foot, axis=1))
-    return best
+        piece = path[np.clip(nearest + side, 0, len(path) - 1)] - path[nearest]
+        squared = np.maximum(np.sum(piece**2, axis=1), 1e-12)
+        share = np.clip(np.sum((points - path[nearest]) * piece, axis=1) / squared, 0, 1)
+        foot = path[nearest] + share[:, None] * piece
+        distance = np.minimum(distance, np.linalg.norm(points - foot, axis=1))
+    return distance
+
+
+def _median(values: Floats) -> float:
+    return float(np.median(values)) if len(values) else 0.0
 
 
 def _rounded(value: float) -> float:
