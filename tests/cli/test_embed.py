@@ -123,7 +123,7 @@ def test_mistakes_are_found_before_any_image_is_described(
     foreign.write_bytes(b"nothing")
     for arguments, problem in (
         ((encoder_file, collection, collection), "already contains a table of places"),
-        ((encoder_file, collection, tmp_path / "out.h5", "--on", "local"), "Parquet shards"),
+        ((encoder_file, collection, tmp_path / "out.h5", "--on", "local"), "no hloc file"),
         ((encoder_file, collection, out, "--split", "calibration"), "no place has the split 'calibration'"),
         ((encoder_file, collection, out, "--device", "cuda"), "cuda"),
         ((encoder_file, tmp_path / "nowhere", out), "no such table of places"),

@@ -4,12 +4,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mappable.features.convolutions import convolve
+from mappable.features.convolutions import convolve, halve
 from mappable.features.embedding import backbone_precision
 from mappable.features.encoder import Encoder
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-BACKBONES = pytest.mark.parametrize("backbone", ["vgg16", "resnet50", "resnet50_keras"])
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here"),
+    pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores", "ignore:`torch.jit.script_method`"),
+]
+BACKBONES = pytest.mark.parametrize("backbone", ["vgg16", "resnet50_keras"])
 
 
 @pytest.fixture
@@ -64,6 +67,13 @@ def test_fused_descriptions_are_as_near_to_float32_as_those_of_single_steps(back
             fused = encoder(pixels)
     (of_fused,), (of_single,) = error([fused], [exact]), error([single], [exact])
     assert of_fused < 1.1 * of_single + 1e-3
+
+
+@pytest.mark.parametrize("size", [(4, 6), (5, 7), (1, 2)])
+def test_two_maxima_are_the_pooling_of_torch(size: tuple[int, int]) -> None:
+    maps = torch.randn(2, 64, *size, device="cuda").bfloat16().contiguous(memory_format=torch.channels_last)
+    with torch.no_grad():
+        assert halve(maps).equal(nn.functional.max_pool2d(maps, 2)) if min(size) > 1 else halve(maps).numel() == 0
 
 
 def test_what_lay_in_memory_before_does_not_matter() -> None:

@@ -22,6 +22,18 @@ def convolve(maps: Tensor, layer: nn.Conv2d, *, plus: Tensor | None = None) -> T
     return (activations if plus is None else activations.add_(plus)).relu_()
 
 
+def halve(maps: Tensor) -> Tensor:
+    """2 x 2 max-pooling of maps (n, channels, height, width). An odd last row or column is ignored.
+
+    Without gradients on a GPU, it avoids PyTorch's pooling, which also finds where the maxima are.
+    """
+    if torch.is_grad_enabled() or not maps.is_cuda:
+        return nn.functional.max_pool2d(maps, 2)
+    height, width = maps.shape[2] // 2 * 2, maps.shape[3] // 2 * 2
+    rows = torch.maximum(maps[:, :, 0:height:2], maps[:, :, 1:height:2])
+    return torch.maximum(rows[..., 0:width:2], rows[..., 1:width:2])
+
+
 def _fused(maps: Tensor, weight: Tensor, bias: Tensor, layer: nn.Conv2d, plus: Tensor | None) -> Tensor:
     strides = (layer.stride, layer.padding, layer.dilation, layer.groups)
     operands = _bfloat16(maps), _bfloat16(weight)

@@ -1,5 +1,6 @@
 """The learner: takes training steps with an encoder and its optimizer, on one device or several."""
 
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
@@ -65,10 +66,6 @@ class Learner:
         self.parameters = self._choose_parameters()
         on_gpu = device.type == "cuda"
         self.records = on_gpu and encoder.backbone.recordable  # Python would take longer than the work that it starts
-        self.compiled = self.network
-        in_bfloat16 = actual_precision(device, settings.precision) == "bfloat16"
-        if self.records and in_bfloat16 and find_spec("triton"):  # PyTorch's builds for CUDA include it
-            self.compiled = torch.compile(self.network, dynamic=False)
         self.average: list[Tensor] = []  # moving average of the parameters after the first step, if it is turned on
         self.start: list[Tensor] = []  # parameters before training, for distillation
         self.known: Tensor | None = None  # descriptors of all training images before training, for distillation
@@ -78,6 +75,15 @@ class Learner:
     def optimizer(self) -> torch.optim.Adam:
         """Made for the first step or checkpoint, because PyTorch then loads its compiler, which takes seconds."""
         return torch.optim.Adam(self.parameters, self.settings.learning_rate, fused=self.device.type == "cuda")
+
+    @cached_property
+    def compiled(self) -> Callable[[Tensor], Tensor]:
+        """The network for training steps, compiled on a GPU that computes in bfloat16."""
+        in_bfloat16 = actual_precision(self.device, self.settings.precision) == "bfloat16"
+        if not self.records or not in_bfloat16 or not find_spec("triton"):  # PyTorch's builds for CUDA include Triton
+            return self.network
+        warnings.filterwarnings("ignore", "TensorFloat32 tensor cores|`torch.jit.script_method`")  # not for users
+        return torch.compile(self.network, dynamic=False)
 
     def _choose_parameters(self) -> list[nn.Parameter]:
         """Select the parameters to train: those on which the descriptors depend.
@@ -187,10 +193,11 @@ class Learner:
         """
         for average, parameter in zip(self.average, self.parameters, strict=False):
             parameter.copy_(average)
-        self._recorded.clear()
-        if self.compiled is not self.network:
+        if self._recorded:
             torch.compiler.reset()  # it keeps at most eight versions of one function
-        self.optimizer.zero_grad(set_to_none=True)
+        self._recorded.clear()
+        for parameter in self.parameters:
+            parameter.grad = None
 
     def _backward(self, loss: Loss, batch: Batch) -> Tensor:
         """Add the gradients of the batch's tuples, and return their TERMS."""

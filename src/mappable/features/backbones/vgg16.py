@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from mappable.features.backbones import Backbone
-from mappable.features.convolutions import convolve
+from mappable.features.convolutions import convolve, halve
 
 WIDTHS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512)  # 0: halve by max-pooling
 CONV5 = 24  # index of conv5_1 in torchvision's list of layers
@@ -43,7 +43,7 @@ class VGG16(Backbone):
             if isinstance(layer, nn.Conv2d):
                 maps = convolve(maps, layer)
             elif isinstance(layer, nn.MaxPool2d):
-                maps = layer(maps)
+                maps = halve(maps)
         return maps
 
 
