@@ -135,7 +135,7 @@ def test_evaluation_and_added_landmarks_decode_alike(
 
 
 def test_embed_decodes_as_the_map_that_has_the_encoder(
-    mappable: Run, raw_wall: Path, wall: Path, moved_map: Path, wall_encoder: Path, tmp_path: Path
+    mappable: Run, raw_wall: Path, moved_map: Path, wall_encoder: Path, tmp_path: Path
 ) -> None:
     def described(source: Path, table: Path) -> Any:
         result = mappable("embed", source, table, tmp_path / "out", "--overwrite", "--split", "test", "--json")
@@ -150,12 +150,6 @@ def test_embed_decodes_as_the_map_that_has_the_encoder(
     packed, found = described(moved_map, table)
     assert not packed
     np.testing.assert_array_equal(found, expected)
-    colors = without_decoding(wall, tmp_path / "color")
-    from_files = described(moved_map, colors)[1]
-    pack_images(load_places(colors), colors, size=(64, 48))
-    packed, found = described(moved_map, colors)
-    assert packed
-    np.testing.assert_array_equal(found, from_files)
 
 
 def test_what_cannot_be_decoded_is_refused_by_name_and_color_is_not(
