@@ -29,20 +29,6 @@ def test_near_duplicates_have_the_distances_of_their_differences(dimensions: int
     assert np.sqrt(squared_between(first, second)) == pytest.approx(np.sqrt(expected), rel=1e-3, abs=1e-7 * length)
 
 
-def test_many_near_duplicates_among_others_are_all_mended() -> None:
-    """More than one block of rows and columns, in no order."""
-    vectors = unit(150, 16)
-    vectors[::2] = vectors[0] + 1e-5 * vectors[::2]
-    order = np.random.default_rng(2).permutation(150)
-    first, second = vectors.astype(np.float32), vectors[order].astype(np.float32)
-    np.testing.assert_allclose(
-        np.sqrt(squared_between(first, second)), np.sqrt(by_differences(first, second)), 1e-3, 1e-7
-    )
-    own = squared_between(first, first)
-    assert not own.diagonal().any()
-    np.testing.assert_allclose(np.sqrt(own), np.sqrt(by_differences(first, first)), 1e-3, 1e-7)
-
-
 def test_numbers_that_are_not_finite_stay_visible() -> None:
     first = unit(3, 4).astype(np.float32)
     first[1, 2] = np.nan

@@ -120,13 +120,15 @@ def _described_images(file: Path) -> "Places":
 
 def print_locations(landmarks: "Landmarks", outcomes: "Sequence[Outcome]", true: "Floats | None" = None) -> None:
     """Print one line per image; if the true positions (n, k) are given, also the error of each."""
-    from mappable.localization.location import AXES, Location, table
+    from mappable.exchange.tables import AXES, cells
+    from mappable.localization.location import Location
 
     located = [outcome for outcome in outcomes if isinstance(outcome, Location)]
     columns = ("image", *AXES, "latitude", "longitude", "heading", "distance", "low", "high", "landmark", "confident")
     rows = []
-    for number, (outcome, cells) in enumerate(zip(outcomes, table(outcomes, landmarks.dimensions), strict=True)):
-        row = {name: cells.get(name, "") for name in columns}
+    for number, outcome in enumerate(outcomes):
+        known = cells(asdict(outcome))
+        row = {name: known.get(name, "") for name in columns}
         if isinstance(outcome, Location):
             row |= {name: f"{row[name]:.6f}" for name in ("latitude", "longitude") if row[name] != ""}
             row["not confident"] = outcome.reason.partition(":")[0]

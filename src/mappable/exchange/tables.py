@@ -27,7 +27,7 @@ def write_csv(file: Path, poses: Poses) -> int:
     Coordinates become x, y (and z). The covariance becomes covariance_xx, covariance_xy, covariance_yy and so on.
     Candidates and places become one cell with the ids of their landmarks, separated by "|".
     """
-    rows = [_cells(pose.record) for pose in poses.poses]
+    rows = [cells(pose.record) for pose in poses.poses]
     widest: dict[str, Any] = max(rows, key=len, default={})
     columns = dict.fromkeys([*widest, *(name for row in rows for name in row)])
     text = io.StringIO()
@@ -60,19 +60,19 @@ def check_drive(poses: Poses) -> str | None:
     return None
 
 
-def _cells(record: dict[str, Any]) -> dict[str, Any]:
+def cells(record: dict[str, Any]) -> dict[str, Any]:
     """The columns of a row, and their values."""
-    cells: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for name, value in record.items():
         if name in ("coordinates", "position"):
-            cells |= dict(zip(AXES, value, strict=False))
+            row |= dict(zip(AXES, value, strict=False))
         elif name == "covariance":
             size = len(record.get("coordinates") or record["position"])
-            for column in range(size):
-                for row in range(column + 1):
-                    cells[f"{name}_{AXES[row]}{AXES[column]}"] = "" if value is None else value[row][column]
+            for second in range(size):
+                for first in range(second + 1):
+                    row[f"{name}_{AXES[first]}{AXES[second]}"] = "" if value is None else value[first][second]
         elif name in ("candidates", "places"):
-            cells[name] = "|".join(near["landmark"] for near in value)
+            row[name] = "|".join(near["landmark"] for near in value)
         else:
-            cells[name] = "" if value is None else value
-    return cells
+            row[name] = "" if value is None else value
+    return row

@@ -25,9 +25,8 @@ from mappable.places.angles import wrap
 State = Literal["lost", "several places", "tracking", "off the map"]
 FORMAT = Format("mappable localizer", 3, "start a new localizer", sealed_since=1)
 
-SURE_OF_SEVERAL = 0.6  # probability of the likeliest places together; below, the camera is lost
+SURE_OF_SEVERAL = 0.6  # probability of the listed places together; below, the camera is lost
 MOST_ERROR, SMALL_WAY = 0.5, 1.0  # largest error of a known motion, as a share of its way, and in metres
-SEVERAL = 4  # largest number of places that count as several; beyond, the camera is lost
 LISTED, LEAST_LISTED = 5, 0.01  # number of places that an estimate lists, and their least probability
 CLOUD, LEAST_CLOUD = 200, 0.001  # largest number of landmarks in a cloud, and their least probability
 ONE_DEVIATION = 0.683  # share of errors within one standard deviation
@@ -219,7 +218,7 @@ class Localizer:
             state = "off the map"
         elif not reason:
             state = "tracking"
-        elif not doubt and sum(one.probability for one in places[:SEVERAL]) >= SURE_OF_SEVERAL * (1 - away):
+        elif not doubt and sum(one.probability for one in places) >= SURE_OF_SEVERAL * (1 - away):
             state = "several places"
         heading = float(answers.headings(landmarks.places.yaw)[0])
         error = self.map.calibration.heading_error(ONE_DEVIATION)

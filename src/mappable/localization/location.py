@@ -1,10 +1,7 @@
 """`Location`: the record of a located image. JSON, CSV, HTTP, tables and recordings all use its fields."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
-
-AXES = "xyz"
 
 
 def documented(description: str, example: Any) -> Any:
@@ -77,28 +74,3 @@ class NotLocated:
 
 
 Outcome = Location | NotLocated  # result for one image; `dataclasses.asdict` turns it into JSON
-
-
-def table(outcomes: Sequence[Outcome], dimensions: int) -> list[dict[str, Any]]:
-    """Rows of a CSV file, one per image, as dictionaries by column; "" if a value is unknown.
-
-    Coordinates become x, y (and z). The covariance becomes covariance_xx, covariance_xy, covariance_yy and so on.
-    Candidates become one cell with the ids of the landmarks, separated by "|".
-    """
-    axes = AXES[:dimensions]
-    pairs = [(a, b) for b in range(dimensions) for a in range(b + 1)]
-
-    def cells(name: str, value: Any) -> dict[str, Any]:
-        if name == "coordinates":
-            return dict(zip(axes, value or [""] * dimensions, strict=True))
-        if name == "covariance":
-            return {f"{name}_{axes[a]}{axes[b]}": "" if value is None else value[a][b] for a, b in pairs}
-        if name == "candidates":
-            return {name: "|".join(one.landmark for one in value or ())}
-        return {name: "" if value is None else value}
-
-    names = [one.name for one in fields(Location)]
-    return [
-        {column: cell for name in names for column, cell in cells(name, getattr(outcome, name, None)).items()}
-        for outcome in outcomes
-    ]

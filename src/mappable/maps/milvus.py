@@ -15,25 +15,20 @@ import numpy as np
 import xxhash
 
 from mappable.arrays import Floats32, Ints, Strings
-from mappable.errors import BadInputError, MappableError, install_extra, shown
+from mappable.errors import BadInputError, MappableError, install_extra
 from mappable.maps.approximate import WORTHWHILE, measured_recall
 from mappable.maps.exact import first_of_each
 from mappable.maps.store import Store, check_search
 from mappable.progress import track
 
-LARGEST_DIMENSIONS = 32_768  # limit of a Milvus server; milvus-lite accepts more
-LARGEST_COUNT = 16_384  # limit of a Milvus server on the results of a query
-LONGEST_ID = 65_535  # bytes of a text in Milvus
 NUMBERS = 2**22  # numbers of descriptors per message, 16 MB
 MOST_ROWS = 8192  # rows per message; a server returns at most 16,384
-# Queries per message, by exact search and by cells: 64 among 1,000,000 landmarks took 28 s, but one takes 16 ms.
-MOST_QUERIES, MOST_BY_CELLS = 64, 1
+MOST_QUERIES = 64  # queries per message of exact search; by cells, 64 took 28 s, but one takes 16 ms
 KEPT = 2**26  # numbers of descriptors that stay in memory, 256 MB; every search takes the same sample of landmarks
 TIES = 16  # additional results per query, so that the lower row comes first if several are equally near
 SECONDS = 30.0  # timeout of a request
 PATIENCE = 90.0  # seconds in which a server may restart; a server that was killed needs about 30 s to load its data
-LOADING = 600.0  # timeout for loading a collection into the server's memory
-INDEXING = 7200.0  # timeout for building an index
+BUILDING = 7200.0  # timeout for building an index, and for loading a collection into the server's memory
 # Large maps are sorted into cells, per segment of the server. Chosen with FAISS: 16 of 256 cells had recall@10 of 100 %
 # among 100,000 descriptors of benchmarks/search.py. HNSW of 200,000 was not built after 270 s on a busy machine.
 CELLS, PROBED = 256, 32  # cells of a segment, and those that a query searches
@@ -71,20 +66,12 @@ class Milvus:
         A load that was interrupted starts again; equal landmarks are stored once.
         """
         uri = checked_uri(uri)
-        if source.dimensions > LARGEST_DIMENSIONS:
-            limit = f"Milvus holds descriptors of at most {LARGEST_DIMENSIONS:,} numbers"
-            raise BadInputError(f"{limit}, these have {source.dimensions:,}: reduce them with the setting `dimensions`")
-        long = [one for one in ids if len(one.encode()) > LONGEST_ID]
-        if long:
-            raise BadInputError(
-                f"Milvus holds ids of at most {LONGEST_ID:,} bytes, landmark {shown(long[0])} is longer"
-            )
         made = cls(uri, f"mappable_{_checksum(ids, source)}", ids, source.dimensions)
         made._asked(made._create)
         blocks = list(_blocks(len(ids), source.dimensions))
         for block in track(blocks, "loading landmarks", len(blocks)):
             made._upsert(block, source.take(block))
-        made._asked(lambda: made._client.flush(made.collection, timeout=LOADING))
+        made._asked(lambda: made._client.flush(made.collection, timeout=BUILDING))
         made._asked(made._build_index)
         if len(made) > WORTHWHILE:
             made.recall = measured_recall(made, source, 0)
@@ -117,13 +104,9 @@ class Milvus:
     def nearest(self, queries: Floats32, count: int) -> tuple[Ints, Floats32]:
         """Rows (n, count) of the nearest descriptors per query, nearest first, and squared distances; see `Store`."""
         queries = check_search(self, queries, count)
-        if count > LARGEST_COUNT:
-            raise BadInputError(
-                f"Milvus finds at most the {LARGEST_COUNT:,} nearest landmarks, {count:,} were requested"
-            )
-        wanted = min(count + TIES, len(self), LARGEST_COUNT)
+        wanted = min(count + TIES, len(self))
         rows, squared = np.empty((len(queries), count), np.int64), np.empty((len(queries), count), np.float32)
-        most = MOST_BY_CELLS if len(self) > WORTHWHILE else MOST_QUERIES
+        most = 1 if len(self) > WORTHWHILE else MOST_QUERIES
         size = max(1, min(most, NUMBERS // self.dimensions, 2**16 // wanted))
         for start in range(0, len(queries), size):
             some = slice(start, start + size)
@@ -220,7 +203,7 @@ class Milvus:
             if "_checked" not in self.__dict__:
                 exists = self._asked(lambda: self._client.has_collection(self.collection, timeout=SECONDS))
                 if exists:
-                    self._asked(lambda: self._client.load_collection(self.collection, timeout=LOADING))
+                    self._asked(lambda: self._client.load_collection(self.collection, timeout=BUILDING))
                 stored = self._count() if exists else 0
                 if stored != len(self):
                     problem = f"has {stored:,} landmarks, but the map has {len(self):,}"
@@ -235,19 +218,19 @@ class Milvus:
         client = self._client
         if not client.has_collection(self.collection, timeout=SECONDS):
             schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
-            schema.add_field("place_id", DataType.VARCHAR, is_primary=True, max_length=LONGEST_ID)
+            schema.add_field("place_id", DataType.VARCHAR, is_primary=True, max_length=65_535)
             schema.add_field("row", DataType.INT64)
             schema.add_field("descriptor", DataType.FLOAT_VECTOR, dim=self.dimensions)
             client.create_collection(self.collection, schema=schema, timeout=SECONDS)
         if not client.list_indexes(self.collection, "descriptor"):
             self._index("FLAT")
-        client.load_collection(self.collection, timeout=LOADING)
+        client.load_collection(self.collection, timeout=BUILDING)
 
     def _index(self, kind: str, **options: int) -> None:
         client = self._client
         asked = client.prepare_index_params()
         asked.add_index("descriptor", index_type=kind, metric_type="L2", params=options)
-        client.create_index(self.collection, asked, timeout=INDEXING)  # waits until it is built
+        client.create_index(self.collection, asked, timeout=BUILDING)  # waits until it is built
 
     def _build_index(self) -> None:
         """Build the index of a large map, after all rows were sent: the server merges them into larger segments first.
@@ -258,24 +241,24 @@ class Milvus:
         if len(self) > WORTHWHILE:
             names = client.list_indexes(self.collection, "descriptor")
             if names and client.describe_index(self.collection, "descriptor")["index_type"] == "FLAT":
-                client.release_collection(self.collection, timeout=LOADING)
-                client.drop_index(self.collection, "descriptor", timeout=LOADING)
+                client.release_collection(self.collection, timeout=BUILDING)
+                client.drop_index(self.collection, "descriptor", timeout=BUILDING)
                 names = []
             if not names:
                 self._index("IVF_FLAT", nlist=CELLS)
         self._wait_for_index()
-        client.load_collection(self.collection, timeout=LOADING)
+        client.load_collection(self.collection, timeout=BUILDING)
 
     def _wait_for_index(self) -> None:
         """Wait until the index has all rows."""
-        ends = time.monotonic() + INDEXING
+        ends = time.monotonic() + BUILDING
         while True:
             state = self._client.describe_index(self.collection, "descriptor")
             # Rows that the server has sorted into new segments can count as pending although they are indexed.
             if not state.get("pending_index_rows", 0) or state.get("indexed_rows", 0) >= len(self):
                 return
             if time.monotonic() > ends:
-                raise MappableError(f"{self.uri}: no index after {INDEXING:.0f} s; run the command again: it continues")
+                raise MappableError(f"{self.uri}: no index after {BUILDING:.0f} s; run the command again: it continues")
             time.sleep(0.5)
 
     def _count(self) -> int:

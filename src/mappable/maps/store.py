@@ -1,7 +1,6 @@
 """`Store`: the interface of search among descriptors."""
 
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,8 +11,6 @@ from mappable.arrays import Floats, Floats32, Ints
 from mappable.errors import BadInputError
 
 TOO_LONG = 2.0**32  # squared length limit; infinite values and NaN in half precision exceed it after conversion
-NEAR = 2.0**-9  # of both squared lengths: larger squared distances err by less than 0.1 % in single precision
-DOUBLED = 64  # rows and columns whose products are computed in double precision at a time
 
 
 class Store(Protocol):
@@ -74,31 +71,8 @@ def shape(array: NDArray[Any]) -> str:
     return " x ".join(str(length) for length in array.shape)
 
 
-def squared_between(first: Floats32, second: Floats32) -> Floats32:
-    """Squared feature distances (n, m) of all pairs.
-
-    A product in single precision errs by about a millionth of the squared lengths. So near duplicates would have random
-    distances, up to 0.001 for equal descriptors of length one. Their products are computed again in double precision.
-    """
-    lengths = squared_lengths(first)[:, None] + squared_lengths(second)
-    squared: Floats32 = np.maximum(lengths - 2 * first @ second.T, np.float32(0))
-    near = squared < NEAR * lengths
-    if first is second:
-        np.fill_diagonal(squared, 0)
-        np.fill_diagonal(near, False)
-    rows, columns = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
-    for block in product(_pieces(rows), _pieces(columns)):
-        at = np.ix_(*block)
-        if near[at].any():
-            squared[at] = np.where(near[at], _in_double(first[block[0]], second[block[1]]), squared[at])
-    return squared
-
-
-def _pieces(rows: Ints) -> list[Ints]:
-    return [rows[start : start + DOUBLED] for start in range(0, len(rows), DOUBLED)]
-
-
-def _in_double(first: Floats32, second: Floats32) -> Floats:
+def squared_between(first: Floats32, second: Floats32) -> Floats:
+    """Squared feature distances (n, m) of all pairs, in double precision, so that near duplicates are accurate."""
     left, right = first.astype(np.float64), second.astype(np.float64)
     lengths = np.square(left).sum(axis=1)[:, None] + np.square(right).sum(axis=1)
     squared: Floats = np.maximum(lengths - 2 * left @ right.T, 0.0)
