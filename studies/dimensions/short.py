@@ -17,10 +17,10 @@ import torch
 
 from mappable.arrays import Bools, Floats32
 from mappable.features.descriptors import read_descriptors
-from mappable.features.reduction import fit_reduction
+from mappable.features.reduction import SKETCH, fit_reduction
 
 PARTS = 64  # clusters
-SEEDS = 3
+SEEDS = 2
 PRIOR = 10  # images
 
 Method = Callable[[Floats32, Bools, int], Floats32]
@@ -54,46 +54,35 @@ def by_chance(numbers: int) -> Method:
 
 
 def by_axes(numbers: int) -> Method:
-    """The reduction of the product."""
+    """The reduction of the product: one bit per number of an axis, and a sketch of the rest."""
 
     def project(vectors: Floats32, landmarks: Bools, seed: int) -> Floats32:
-        layer = fit_reduction(torch.from_numpy(vectors[landmarks]), numbers, seed)
+        layer = fit_reduction(torch.from_numpy(vectors[landmarks]), numbers, seed, parts=PARTS)
         reduced: Floats32 = layer(torch.from_numpy(vectors)).numpy()
         return reduced
 
     return project
 
 
-def by_components(whitening: float) -> Method:
-    """All principal components of the map's images."""
+def by_exact_axes(numbers: int) -> Method:
+    """Axes in float16 and a sketch of the rest, as the product had until 2026-11-19."""
 
     def project(vectors: Floats32, landmarks: Bools, seed: int) -> Floats32:
-        mean = vectors[landmarks].mean(0)
-        _, sizes, axes = np.linalg.svd(vectors[landmarks] - mean, full_matrices=False)
-        scales = (sizes[:-1] / sizes[0]) ** -whitening
-        scaled: Floats32 = (axes[:-1] * scales[:, None]).astype(np.float32)
-        return unit((vectors - mean) @ scaled.T)
+        axes = np.linalg.svd(vectors[landmarks], full_matrices=False)[2][: numbers - SKETCH]
+        random = np.random.default_rng(seed).standard_normal((SKETCH, vectors.shape[1])) / SKETCH**0.5
+        rest = random - random @ axes.T @ axes
+        projection: Floats32 = np.concatenate([axes, rest]).astype(np.float16).astype(np.float32)
+        return unit(vectors @ projection.T)
 
     return project
 
 
-def by_channels(vectors: Floats32, landmarks: Bools, seed: int) -> Floats32:
-    """Principal components of the channels, the same for all clusters: 4,096 numbers."""
-    each = vectors.reshape(len(vectors), PARTS, -1)
-    of_map = (each[landmarks] - each[landmarks].mean(0)).reshape(-1, each.shape[2])
-    axes = np.linalg.eigh(of_map.T @ of_map)[1][:, -4096 // PARTS :]
-    return unit((each @ axes).reshape(len(vectors), -1))
-
-
 METHODS: dict[str, Method] = {
     "whole": lambda vectors, landmarks, seed: vectors,
-    "axes and sketch, 768": by_axes(768),
-    "axes and sketch, 384": by_axes(384),
+    "one bit, 768": by_axes(768),
+    "exact axes, 768": by_exact_axes(768),
+    "one bit, 384": by_axes(384),
     "random, 4,096": by_chance(4096),
-    "random, 16,384": by_chance(16384),
-    "components": by_components(0.0),
-    "components, half whitened": by_components(0.5),
-    "components of channels, 4,096": by_channels,
 }
 
 

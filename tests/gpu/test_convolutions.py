@@ -8,10 +8,7 @@ from mappable.features.convolutions import convolve, halve
 from mappable.features.embedding import backbone_precision
 from mappable.features.encoder import Encoder
 
-pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here"),
-    pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores", "ignore:`torch.jit.script_method`"),
-]
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 BACKBONES = pytest.mark.parametrize("backbone", ["vgg16", "resnet50_keras"])
 
 

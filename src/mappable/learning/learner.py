@@ -82,7 +82,7 @@ class Learner:
         in_bfloat16 = actual_precision(self.device, self.settings.precision) == "bfloat16"
         if not self.records or not in_bfloat16 or not find_spec("triton"):  # PyTorch's builds for CUDA include Triton
             return self.network
-        warnings.filterwarnings("ignore", "TensorFloat32 tensor cores|`torch.jit.script_method`")  # not for users
+        warnings.filterwarnings("ignore", module=r"torch\.(_inductor|jit)")  # hints for developers of networks
         return torch.compile(self.network, dynamic=False)
 
     def _choose_parameters(self) -> list[nn.Parameter]:
