@@ -222,7 +222,7 @@ def _foreign() -> onnx.ModelProto:
 
 def test_images_of_another_size_or_kind_and_another_precision_are_refused(exported: Exported, pictures: Pixels) -> None:
     opened = OnnxEncoder(exported.file)
-    with pytest.raises(BadInputError, match=r"10 x 40 x 64 x 3, expected n x 48 x 64 x 3"):
+    with pytest.raises(BadInputError, match=r"\(10, 40, 64, 3\), expected .*48, 64"):
         opened.embed(pictures[:, :40])
     with pytest.raises(BadInputError, match="float32, expected uint8"):
         opened.embed(pictures.astype(np.float32))

@@ -252,7 +252,7 @@ def test_what_cannot_be_trained_on_is_refused_at_once(toy: Toy, settings: NewSet
     places, pixels = toy
     untrained = places.replace(split=["test"] * 60)
     for table, images, changes, problem in (
-        (places, pixels[:, :24], {}, "shape 60 x 24 x 64 x 3, expected n x 48 x 64 x 3"),
+        (places, pixels[:, :24], {}, r"shape \(60, 24, 64, 3\), expected .*48, 64"),
         (places, pixels / 255, {}, "float64, expected uint8"),
         (untrained, pixels, {}, r"60 places.*'train'"),
         (places, pixels, {"positive_radius": 1.0}, r"none of the 40 training places has another place within 1 m"),

@@ -49,10 +49,10 @@ def test_a_file_that_does_not_decode_may_read_as_black(places: Places) -> None:
 @pytest.mark.parametrize(
     ("images", "problem"),
     [
-        (np.zeros((2, 16, 12, 3), dtype=np.uint8), r"2 x 16 x 12 x 3.*12 x 16 x 3"),
-        (np.zeros((12, 16, 3), dtype=np.uint8), "shape 12 x 16 x 3, expected n x"),
-        (np.zeros((2, 12, 16, 3), dtype=np.float32), r"float32.*uint8"),
-        (ImageRows(np.zeros((5, 6, 8, 3), dtype=np.uint8), np.arange(2)), "2 x 6 x 8 x 3"),
+        (np.zeros((2, 16, 12, 3), dtype=np.uint8), r"\(2, 16, 12, 3\).*\(n, 12, 16, 3\)"),
+        (np.zeros((12, 16, 3), dtype=np.uint8), r"uint8 of shape \(12, 16, 3\)"),
+        (np.zeros((2, 12, 16, 3), dtype=np.float32), "float32.*uint8"),
+        (ImageRows(np.zeros((5, 6, 8, 3), dtype=np.uint8), np.arange(2)), r"\(2, 6, 8, 3\)"),
         ([1, 2], "list"),
     ],
 )

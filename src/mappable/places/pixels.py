@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -45,7 +45,7 @@ class ImageRows:
 
     images: Pixels
     rows: Ints
-    check: Callable[[Ints, Pixels], None] | None = None
+    check: Callable[[Ints, Pixels], None] = lambda rows, pixels: None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -55,12 +55,11 @@ class ImageRows:
         return len(self.rows), *self.images.shape[1:]
 
     def take(self, rows: Ints) -> "ImageRows":
-        return ImageRows(self.images, self.rows[rows], self.check)
+        return replace(self, rows=self.rows[rows])
 
     def read(self, rows: Ints) -> Pixels:
         pixels = np.asarray(self.images[self.rows[rows]])
-        if self.check is not None:
-            self.check(self.rows[rows], pixels)
+        self.check(self.rows[rows], pixels)
         return pixels
 
 
@@ -84,7 +83,7 @@ class ImageFiles:
         return len(self.places), self.size[1], self.size[0], 3
 
     def take(self, rows: Ints) -> "ImageFiles":
-        return ImageFiles(self.places[rows], self.size, self.fit, self.bad)
+        return replace(self, places=self.places[rows])
 
     def read(self, rows: Ints) -> Pixels:
         pixels = np.zeros((len(rows), *self.shape[1:]), dtype=np.uint8)
@@ -109,35 +108,34 @@ class ImageFiles:
 class ImageParts:
     """Images of several sets in one order, read from where each lies: packs may be on different disks.
 
-    Row i is row `rows[i]` of the concatenated `parts`. `edges` has the first row of each part, and the end.
+    Row i is row `rows[i]` of the part number `parts[i]` of `sets`.
     """
 
-    parts: Sequence[Images]
+    sets: Sequence[Images]
+    parts: Ints
     rows: Ints
-    edges: Ints
 
     @staticmethod
-    def of(parts: Sequence[Images]) -> "ImageParts":
-        """All images of the parts, which have one size."""
-        edges = np.cumsum([0, *map(len, parts)])
-        return ImageParts(parts, np.arange(edges[-1]), edges)
+    def of(sets: Sequence[Images]) -> "ImageParts":
+        """All images of the sets, which have one size."""
+        parts = np.repeat(np.arange(len(sets)), [len(images) for images in sets])
+        return ImageParts(sets, parts, np.concatenate([np.arange(len(images)) for images in sets]))
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return len(self.rows), *self.parts[0].shape[1:]
+        return len(self.rows), *self.sets[0].shape[1:]
 
     def take(self, rows: Ints) -> "ImageParts":
-        return ImageParts(self.parts, self.rows[rows], self.edges)
+        return replace(self, parts=self.parts[rows], rows=self.rows[rows])
 
     def read(self, rows: Ints) -> Pixels:
-        pixels, wanted = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8), self.rows[rows]
-        for part, first, end in zip(self.parts, self.edges[:-1], self.edges[1:], strict=True):
-            own = np.flatnonzero((wanted >= first) & (wanted < end))
-            if len(own):
-                pixels[own] = part.read(wanted[own] - first)
+        pixels = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
+        for number in np.unique(self.parts[rows]):
+            here = self.parts[rows] == number
+            pixels[here] = self.sets[number].read(self.rows[rows][here])
         return pixels
 
 
@@ -148,21 +146,15 @@ def images_of(images: AnyImages, size: Size, fit: Fit) -> Images:
     """
     if isinstance(images, Places):
         return ImageFiles(images, size, fit)
-    if not isinstance(images, np.ndarray | Images):
-        raise BadInputError(
-            f"images are of type {type(images).__name__}, expected Places, an array or a view of a pack"
-        )
+    if isinstance(images, np.ndarray) and images.ndim == 4 and images.dtype == np.uint8:
+        images = ImageRows(images, np.arange(len(images)))
     wanted = (size[1], size[0], 3)
-    if len(images.shape) != 4 or images.shape[1:] != wanted:
-        shape = " x ".join(str(length) for length in images.shape)
-        raise BadInputError(
-            f"images have the shape {shape}, expected n x {wanted[0]} x {wanted[1]} x 3 for this encoder"
-        )
-    if not isinstance(images, np.ndarray):
-        return images
-    if images.dtype != np.uint8:
-        raise BadInputError(f"images have the type {images.dtype}, expected uint8")
-    return ImageRows(images, np.arange(len(images)))
+    if not isinstance(images, Images) or images.shape[1:] != wanted:
+        kind = getattr(images, "dtype", type(images).__name__)
+        shape = f" of shape {images.shape}" if hasattr(images, "shape") else ""
+        expected = f"Places, or uint8 pixels of shape (n, {wanted[0]}, {wanted[1]}, 3) for this encoder"
+        raise BadInputError(f"images are {kind}{shape}, expected {expected}")
+    return images
 
 
 def blocks(images: Images) -> Iterator[Pixels]:
