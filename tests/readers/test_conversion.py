@@ -72,22 +72,6 @@ def test_sequences_that_were_kept_from_training_stay_so(root: Path, tmp_path: Pa
     assert convert("manifest", root, out, overwrite=True).split.tolist() == ["", "", ""]
 
 
-def test_new_queries_of_a_set_that_was_split_do_not_train(root: Path, tmp_path: Path) -> None:
-    table, out = "path,x,y,sequence,role\na.jpg,0,0,monday,reference\n", tmp_path / "out"
-    (root / "places.csv").write_text(table)
-    save_places(convert("manifest", root, out, pixels=False).replace(split="train"), out / "places.parquet")
-    (root / "places.csv").write_text(f"{table}b.jpg,1,0,monday,query\n")
-    assert convert("manifest", root, out, pixels=False).split.tolist() == ["train", "test"]
-
-
-def test_options_are_taken_as_text_and_refused_if_they_are_something_else(root: Path) -> None:
-    with pytest.raises(BadInputError, match=r"reader.*'video'.*spacing.*'1 m'"):
-        read_places("video", root, spacing="1 m")
-    (root / "2014-12-02-15-30-08/stereo/centre").mkdir(parents=True)
-    with pytest.raises(BadInputError, match=r"no_such_folder.*stereo_narrow_left"):
-        read_places("robotcar", root, models="no_such_folder")
-
-
 def test_photos_in_linked_folders_are_found_and_circles_end(
     tmp_path: Path, geotagged: Callable[..., list[Path]]
 ) -> None:
@@ -197,12 +181,6 @@ def test_a_border_and_images_upside_down_are_noted_with_the_option_that_mends_th
     assert mended.files[3].is_relative_to(tmp_path / "mended")
     with pytest.raises(BadInputError, match="holds"):
         convert("manifest", odd, tmp_path / "mended", size=(80, 60))
-
-
-@pytest.mark.parametrize("crop", ["1,2", "a,b,c,d", "0,0,0,-1", "50,0,50,0", "0,60,0,40", "nan,0,0,0"])
-def test_a_crop_that_leaves_nothing_is_refused(odd: Path, tmp_path: Path, crop: str) -> None:
-    with pytest.raises(BadInputError, match=f"crop_border is '{crop}'"):
-        convert("manifest", odd, tmp_path / "out", crop_border=crop)
 
 
 def test_a_bad_image_that_cannot_be_mended_is_named(odd: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from mappable.cli.app import app
 from mappable.errors import BadInputError
-from mappable.readers.registry import find_reader, propose, read_places, reader_names
+from mappable.readers.registry import propose, read_places, reader_names
 from mappable.readers.toolkit import image_files
 
 
@@ -30,11 +30,6 @@ def test_bad_options_are_named_with_what_is_expected(tmp_path: Path, options: di
     with pytest.raises(BadInputError) as caught:
         read_places("tum", tmp_path, **options)
     assert words in str(caught.value)
-
-
-def test_images_are_packed_at_240_by_180_unless_the_reader_says_otherwise() -> None:
-    assert find_reader("manifest").image_size == (240, 180)
-    assert find_reader("cold").image_size == (320, 240)
 
 
 def test_image_files_are_found_in_all_folders_by_name_but_not_hidden_ones(tmp_path: Path) -> None:

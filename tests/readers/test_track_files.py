@@ -25,7 +25,8 @@ NAMESPACES = {
 
 def read_track(file: Path, text: str, found: Findings | None = None) -> TrackPoints:
     file.write_text(text, "utf-8")
-    return track_files.read_track(file, found or Findings())
+    found = found or Findings()
+    return track_files.read_track(file, found).ordered(found)
 
 
 def point(latitude: object, longitude: object, second: int | None = 0, inside: str = "") -> str:

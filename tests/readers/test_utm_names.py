@@ -83,11 +83,3 @@ def test_a_list_of_images_stands_in_for_the_folder(tmp_path: Path) -> None:
             f"{inside}plain.jpg: does not begin with @",
             f"{inside}@9@9: not an image file",
         )
-
-
-def test_linked_folders_are_read_and_circles_of_links_are_not(tmp_path: Path) -> None:
-    touch(tmp_path, f"store/{FULL}", "set/images/train/readme.md")
-    (tmp_path / "set/images/test").symlink_to(tmp_path / "store", target_is_directory=True)
-    (tmp_path / "set/images/train/again").symlink_to(tmp_path / "set", target_is_directory=True)
-    places = read_places("utm_names", tmp_path / "set")
-    assert places.place_id.tolist() == [f"test/{FULL}"]

@@ -16,6 +16,7 @@ from PIL import Image
 from mappable.errors import BadInputError
 from mappable.places.table import Places
 from mappable.readers.registry import read_places
+from reader_folders import lines, put
 
 NOON = 1_714_564_800 * 10**9  # 2024-05-01T12:00:00Z
 
@@ -59,17 +60,10 @@ def encode(
     return file
 
 
-def write_csv(file: Path, rows: Sequence[Sequence[object]], header: str = "time,x,y") -> Path:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lines = [header, *(",".join(str(value) for value in row) for row in rows)]
-    file.write_text("\n".join(lines) + "\n")
-    return file
-
-
-def steady(file: Path, speed: float = 2.5, seconds: float = 4.0, start: float = 1_714_564_800.0) -> Path:
+def steady(file: Path, speed: float = 2.5, seconds: float = 4.0) -> Path:
     """A track to the east at an even speed, a point every half second."""
     times = np.arange(0, seconds + 0.01, 0.5)
-    return write_csv(file, [(f"{start + time:.3f}", speed * time, 0) for time in times])
+    return put(file, lines(["time,x,y", *(f"{NOON / 1e9 + time:.3f},{speed * time},0" for time in times)]))
 
 
 def numbers(places: Places) -> list[int]:
@@ -103,21 +97,15 @@ def test_frames_of_a_video_with_varying_rate_are_placed_by_their_own_times(tmp_p
     assert places.time.tolist() == [NOON + times[number] * MILLISECOND for number in expected]
 
 
-def snapshot(folder: Path) -> dict[str, int]:
-    return {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
-
-
 def test_only_missing_frames_are_written_again(drive: Path) -> None:
     first = read_places("video", drive)
     for file in first.files[2:4]:
         file.unlink()
-    kept = snapshot(drive / "drive-frames")
+    kept = {file: file.stat().st_mtime_ns for file in (drive / "drive-frames").iterdir()}
     again = read_places("video", drive)
     assert again == first
     assert numbers(again) == list(range(0, 40, 4))
-    after = snapshot(drive / "drive-frames")
-    assert {name: after[name] for name in kept} == kept
-    assert len(after) == len(kept) + 2
+    assert {file: file.stat().st_mtime_ns for file in kept} == kept
 
 
 def test_frames_of_a_video_that_was_replaced_never_pass_for_those_of_the_new_one(drive: Path) -> None:
@@ -159,13 +147,6 @@ def test_a_video_cut_anywhere_gives_its_frames_or_one_sentence(tmp_path: Path, n
             shown, x, sentence = [], np.array([]), str(error)
         np.testing.assert_allclose(x, 0.25 * np.array(shown), atol=1e-6)
         assert shown or (name in sentence and "\n" not in sentence)
-
-
-def sentence(body: str) -> str:
-    total = 0
-    for character in body:
-        total ^= ord(character)
-    return f"${body}*{total:02X}"
 
 
 def test_the_recipe_for_lerobot_makes_tracks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

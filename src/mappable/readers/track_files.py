@@ -52,7 +52,10 @@ class TrackPoints:
         return f"{self.file}, {self.labels[row]}"
 
     def ordered(self, found: Findings) -> "TrackPoints":
-        """The points with a fix, in strictly increasing time; each correction is noted."""
+        """The points with a fix, in strictly increasing time; each correction is noted.
+
+        Points at latitude 0, longitude 0 have no fix. If several points have the same time, the first is kept.
+        """
 
         def note(text: str, points: TrackPoints) -> None:
             found.note(text, (f"{self.file.name}, {label}" for label in points.labels))
@@ -74,22 +77,16 @@ class TrackPoints:
 
 
 def read_track(file: Path, found: Findings) -> TrackPoints:
-    """Read a .gpx file, or a table (.csv, .parquet) with `time` and positions, or the log of a camera or receiver.
-
-    Points at latitude 0, longitude 0 (no fix) are left out. Points are sorted by time. If several points have the same
-    time, the first is kept.
-    """
+    """Read a .gpx file, or a table (.csv, .parquet) with `time` and positions, or the log of a camera or receiver."""
     from mappable.readers.telemetry import read_nmea, read_srt
 
     kind = file.suffix.lower()
     if kind == ".srt":
-        points = read_srt(file)
-    elif kind == ".nmea":
-        points = read_nmea(file, found)
-    else:
-        table = _read_gpx(file) if kind == ".gpx" else columns.with_usual_names(read_table(file), found)
-        points = _points(table, "degrees" if kind == ".gpx" else "auto", found)
-    return points.ordered(found)
+        return read_srt(file)
+    if kind == ".nmea":
+        return read_nmea(file, found)
+    table = _read_gpx(file) if kind == ".gpx" else columns.with_usual_names(read_table(file), found)
+    return _points(table, "degrees" if kind == ".gpx" else "auto", found)
 
 
 def in_frames(tracks: Sequence[TrackPoints], local_name: str) -> list[tuple[Frame, Track]]:

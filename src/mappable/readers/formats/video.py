@@ -55,7 +55,6 @@ from mappable.readers.recordings import Recording, check_numbers, claim, frames_
 from mappable.readers.telemetry import read_telemetry
 from mappable.readers.toolkit import joined, list_folder
 from mappable.readers.track_files import TrackPoints, in_frames, read_track
-from mappable.readers.tracks import Track
 from mappable.readers.video_files import opened, reason, require_pyav
 from mappable.times import nanoseconds
 
@@ -102,32 +101,39 @@ def read(
 ) -> Places:
     require_pyav()
     check_numbers(spacing, max_gap_s, offset_s)
-    start_time = _parse_start(start)
+    try:
+        given = None if start is None else nanoseconds(start)
+    except ValueError:
+        raise BadInputError(f"--start is {start!r}, expected an ISO 8601 date and time") from None
     folder = root if root.is_dir() else root.parent
-    points: dict[Path, TrackPoints] = {}  # by the file of the track
-    track_of: dict[Path, Path] = {}
-    for file in _find_videos(root):
-        source = track or _track_beside(file)
-        inside = read_telemetry(file, found) if source is None else None
-        if source is not None and source not in points:
-            points[source] = read_track(source, found)
-        elif inside is not None:
-            source, points[file] = file, inside.ordered(found)
-        if source is None:
-            suffixes = ", ".join(TRACK_SUFFIXES)
-            found.note(f"videos have no positions inside, and no track next to them ({suffixes})", [file.name])
-        else:
-            track_of[file] = source
+    sources = {file: track or _track_beside(file) or file for file in _find_videos(root)}
+    points: dict[Path, TrackPoints] = {}  # by the file of the track, which may be the video itself
+    for source in dict.fromkeys(sources.values()):
+        positions = read_telemetry(source, found) if source in sources else read_track(source, found)
+        if positions is not None:
+            points[source] = positions.ordered(found)
+    text = f"videos have no positions inside, and no track next to them ({', '.join(TRACK_SUFFIXES)})"
+    found.note(text, (file.name for file, source in sources.items() if source not in points))
     routes = dict(zip(points, in_frames(list(points.values()), folder.resolve().name), strict=True))
     tables = []
-    for file, source in track_of.items():
+    for file, source in sources.items():
+        if source not in points:
+            continue
         frame, route = routes[source]
-        video, first = _scan(file, found), start_time
-        if points[source].since_start:
-            known = (start_time, points[source].start, video.created, 0)
-            first = next(moment for moment in known if moment is not None)
-            route = replace(route, time=route.time + first)
-        time = _times(video, route, first, offset_s, found)
+        video, since_start = _scan(file, found), points[source].since_start
+        clocks = (given, points[source].start, video.created)
+        first = next((clock for clock in clocks if clock is not None), None)
+        if first is None and not since_start:
+            first = int(route.time[0])
+            found.note("videos have no start time; their first frame gets the first time of their track", [file.name])
+        begin = first or 0
+        if since_start:
+            route = replace(route, time=route.time + begin)
+        try:
+            time = np.array([begin + round(offset_s * 1e9) + since for since in video.since_start], dtype=np.int64)
+        except OverflowError:
+            what = "the times of its frames go beyond the year 2262"
+            raise BadInputError(f"{file}: {what}; check --start and --offset-s") from None
         recording = Recording("videos", file.stem, file, time, video.names)
         # Files are named by milliseconds, so only one frame per millisecond is kept.
         first_of_name = np.diff([int(name) for name in video.names], prepend=-1) > 0
@@ -157,13 +163,6 @@ class _Video:
     def names(self) -> list[str]:
         """The names of the files of the frames: milliseconds since the first frame."""
         return [f"{(time + 500_000) // 1_000_000:08d}" for time in self.since_start]
-
-
-def _parse_start(start: str | None) -> int | None:
-    try:
-        return None if start is None else nanoseconds(start)
-    except ValueError:
-        raise BadInputError(f"--start is {start!r}, expected an ISO 8601 date and time") from None
 
 
 def _find_videos(root: Path) -> list[Path]:
@@ -217,21 +216,6 @@ def _scan(file: Path, found: Findings) -> _Video:
     except ValueError:
         moment = None
     return _Video(file, ordered, tick, since_start, moment, digest.hexdigest())
-
-
-def _times(video: _Video, route: Track, start: int | None, offset_s: float, found: Findings) -> Ints:
-    """The time of each frame (ns), from the best clock that is available."""
-    start = video.created if start is None else start
-    if start is None:
-        start = int(route.time[0])
-        text = "videos have no start time; their first frame gets the first time of their track"
-        found.note(text, [video.file.name])
-    shift = start + round(offset_s * 1e9)
-    try:
-        return np.array([shift + time for time in video.since_start], dtype=np.int64)
-    except OverflowError:
-        what = "the times of its frames go beyond the year 2262"
-        raise BadInputError(f"{video.file}: {what}; check --start and --offset-s") from None
 
 
 def _extract(video: _Video, rows: Ints, folder: Path, found: Findings) -> Ints:
