@@ -109,9 +109,9 @@ def test_a_saved_localizer_goes_on(town: Any, localizer: Localizer, tmp_path: Pa
     positions, descriptors = town.drive[0][::4], town.drive[1][::4]
     odometry = motions(positions)
     whole = follow(localizer, descriptors, odometry)
-    localizer.reset()
-    follow(localizer, descriptors[:40], odometry[:40])
-    localizer.save(tmp_path / "state.safetensors")
+    first = Localizer(Map(town.landmarks))
+    follow(first, descriptors[:40], odometry[:40])
+    first.save(tmp_path / "state.safetensors")
     rebooted = Localizer(Map(town.landmarks))
     rebooted.load(tmp_path / "state.safetensors")
     assert follow(rebooted, descriptors[40:], odometry[40:], start=40.0) == whole[40:]

@@ -23,7 +23,7 @@ class Place:
 
 
 class Answers:
-    """What the place model says about images (n,). A place has the `radius`; `width` scales intervals (equation 9)."""
+    """What the place model says about images (n,). A place has the `radius`; `width` scales intervals (equation 10)."""
 
     def __init__(self, model: PlaceModel, posterior: Posterior, radius: float, width: float = 1.0) -> None:
         self.model, self.posterior, self.radius, self.width = model, posterior, radius, width

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from mappable.arrays import Floats, Floats32, Ints, evenly
+from mappable.arrays import Floats, Floats32, Ints, evenly, path_length
 from mappable.localization.numbers import NUMBERS, PlaceNumbers
 from mappable.localization.states import States
 from mappable.maps.exact import Exact
@@ -15,13 +15,16 @@ SAMPLE = 4096  # landmarks, spread evenly, that give the means and the scale of 
 SPREAD = 2048  # states, spread evenly, that give the usual likeness of an image
 FOUND = 512  # landmarks that an index finds per image
 ROWS = 1024  # descriptors that are read at a time
+LARGEST_DECAY = 0.999
+LEAST_NOISE = 1e-3
+NO_SHIFT = 2.0
 TINY = 1e-9
 
 
 class Likeness:
     """Cosines of images and states, both without the shift of their visit (equations 1 to 3).
 
-    `mean` (D,) is the mean descriptor of the map, and `variance` the mean squared distance to it.
+    `mean` (D,) is the mean descriptor of the map.
     """
 
     def __init__(self, store: Store, visits: Sequence[Ints], states: States, numbers: PlaceNumbers = NUMBERS) -> None:
@@ -30,38 +33,22 @@ class Likeness:
         sample = order[evenly(len(order), SAMPLE)]
         descriptors = store.take(sample)
         self.mean: Floats32 = descriptors.mean(0)
-        self.variance = float(np.square(descriptors - self.mean).sum(1).mean())
-        follow = np.square(descriptors[1:] - descriptors[:-1]).sum(1)
-        self.nearby = float(max(follow.mean() / 2, TINY)) if len(follow) else 1.0  # how much images of a place vary
         self._visit = np.empty(len(order), dtype=np.int64)
         for number, rows in enumerate(visits):
             self._visit[rows] = number
         own = [descriptors[self._visit[sample] == number] for number in range(len(visits))]
         several = len(visits) > 1
-        self._means: Floats32 = np.stack([self.shifted(one) if several and len(one) else self.mean for one in own])
+        self._means: Floats32 = np.stack([self._of_visit(one) if several and len(one) else self.mean for one in own])
         every = np.arange(len(order))
         pairs = [store.take(rows) - self._means[self._visit[rows]] for rows in _blocks(every)]
         self._length = np.concatenate([np.linalg.norm(block, axis=1) for block in pairs]).clip(TINY)
-        self._blended = self._lengths_of_states()
-        self.time = correlation_time(descriptors - self.mean, numbers) if len(sample) == len(order) else 1.0
+        self.noise, self.decay = self._texture(visits)
+        self._mix = self._mixing()
+        self._blended = np.concatenate(
+            [np.linalg.norm(self._mixed(self._mix[rows]), axis=1) for rows in _blocks(np.arange(len(states)))]
+        ).clip(TINY)
+        self.time = (1 + self.decay) / (1 - self.decay)  # landmarks in a row that count as one
         self._some = evenly(len(states), SPREAD)
-
-    def shifted(self, images: Floats32) -> Floats32:
-        """A first guess of the mean (D,) of what a visit adds to its places.
-
-        The mean of a visit differs from that of the map because its images share a shift, and because it saw only a
-        part of the map. The second share is known: images of a part vary less than the map does (equation 4).
-        """
-        time = correlation_time(images - images.mean(0), self.numbers)
-        return self._center(images, images.mean(0) - self.mean, time)
-
-    def _center(self, images: Floats32, shift: Floats32, time: float) -> Floats32:
-        """The mean (D,) of the map, moved by a shift as far as images (n, D) show that it is one."""
-        varies = float(np.square(images - images.mean(0)).sum(1).mean())
-        independent = len(images) / time
-        trust = independent / (independent + self.numbers.shift_images) * min(varies / self.nearby, 1.0)
-        center: Floats32 = self.mean + np.float32(trust) * shift
-        return center
 
     def deviations(self, images: Floats32, center: Floats32) -> Floats:
         """How much nearer each state (n, s) is to each image (n, D) than usual, in deviations (equation 3)."""
@@ -69,44 +56,56 @@ class Likeness:
         shifted /= np.maximum(np.linalg.norm(shifted, axis=1, keepdims=True), TINY)
         cosine = products(self.store, shifted) - (shifted @ self._means.T)[:, self._visit]
         cosine /= self._length
-        states = self.states
-        mixed = (1 - states.blend) * cosine[:, states.first] + states.blend * cosine[:, states.second]
+        mixed = (self._mix @ cosine.T).T
         mixed /= self._blended
         usual = np.median(mixed[:, self._some], axis=1, keepdims=True)
         deviation = 1.4826 * np.median(np.abs(mixed[:, self._some] - usual), axis=1, keepdims=True)
         deviations: Floats = (mixed - usual) / np.maximum(deviation, 1e-6)
         return deviations
 
-    def explain(self, images: Floats32, belief: csr_matrix) -> tuple[Floats32, float]:
-        """What places leave over of images (n, D): their mean (D,), and the autocorrelation time of the rest.
+    def _of_visit(self, images: Floats32) -> Floats32:
+        """The mean (D,) of images of a visit, as far as they are many."""
+        independent = len(images) / correlation_time(images - images.mean(0), self.numbers)
+        trust = np.float32(independent / (independent + self.numbers.shift_images))
+        center: Floats32 = self.mean + trust * (images.mean(0) - self.mean)
+        return center
 
-        `belief` (n, s) are the probabilities of states. The mean is the shift of the visit (equation 5). Errors that
-        last for several images count once: their autocorrelation time says for how many (equation 6).
+    def explain(
+        self, images: Floats32, belief: csr_matrix, weight: float, *, shifted: bool = True
+    ) -> tuple[Floats32, float, float]:
+        """The shift of images (n, D) that count `weight` each: its center (D,), their new weight, and what is left.
+
+        `belief` (n, s) are the probabilities of states. Gain of the places and shift minimize J (equations 4 and 5).
+        Images that are not `shifted` have the center of the map. Then the places must explain what the images share.
         """
+        images = images - self.mean
         expected = self._expected(belief)
-        around = expected - expected.mean(0)
-        weight = float(np.square(around).sum())
-        matched = float(((images - images.mean(0)) * around).sum())
-        gain = np.float32(np.clip(matched / max(weight, TINY), 0.0, 1.0))
-        shift = images.mean(0) - gain * expected.mean(0) - self.mean
-        time = correlation_time(images - self.mean - shift - gain * expected, self.numbers)
-        return self._center(images, shift, time), time
+        mean, middle = images.mean(0), expected.mean(0)
+        around, apart = images - mean, expected - middle
+        prior = self.numbers.shift_images
+        free = weight * len(images) / (weight * len(images) + prior) if shifted else 0.0
+        matched = float((around * apart).sum(1).mean() + (1 - free) * mean @ middle)
+        strength = float(np.square(apart).sum(1).mean() + (1 - free) * middle @ middle)
+        gain = np.float32(np.clip(matched / max(strength, TINY), 0.0, 1.0))
+        shift = mean - gain * middle
+        rest = around - gain * apart
+        price = prior / (weight * len(images) + prior) * (1 if shifted else NO_SHIFT)
+        left = float(np.square(rest).sum(1).mean() + price * shift @ shift)
+        center: Floats32 = self.mean + np.float32(free) * shift
+        return center, 1 / correlation_time(rest, self.numbers), left
 
     def _expected(self, belief: csr_matrix) -> Floats32:
         """The unit descriptors (n, D) that images have at their places, without the shift of a visit."""
-        states = self.states
-        weight = belief.tocoo()
-        share = weight.data / self._blended[weight.col]
-        rows = np.concatenate([weight.row, weight.row])
-        columns = np.concatenate([states.first[weight.col], states.second[weight.col]])
-        values = np.concatenate([share * (1 - states.blend[weight.col]), share * states.blend[weight.col]])
-        landmarks, columns = np.unique(columns, return_inverse=True)
-        expected = np.zeros((belief.shape[0], self.store.dimensions), dtype=np.float32)
-        mixed = csr_matrix((values, (rows, columns)), (belief.shape[0], len(landmarks))).tocsc().astype(np.float32)
-        for block in _blocks(np.arange(len(landmarks))):
-            own = landmarks[block]
-            expected += mixed[:, block] @ self._unit(own)
-        return expected
+        return self._mixed(belief.multiply(1 / self._blended).tocsr() @ self._mix)
+
+    def _mixed(self, share: csr_matrix) -> Floats32:
+        """Sums (n, D) of the unit descriptors of landmarks, with shares (n, m)."""
+        landmarks = np.flatnonzero(share.getnnz(0))
+        mixed = np.zeros((share.shape[0], self.store.dimensions), dtype=np.float32)
+        columns = share.tocsc().astype(np.float32)
+        for block in _blocks(landmarks):
+            mixed += columns[:, block] @ self._unit(block)
+        return mixed
 
     def _unit(self, rows: Ints) -> Floats32:
         """Unit descriptors of landmarks, without the shift of their visits."""
@@ -114,17 +113,49 @@ class Likeness:
         shifted /= self._length[rows, None].astype(np.float32)
         return shifted
 
-    def _lengths_of_states(self) -> Floats:
-        """Lengths (s,) of the blends of unit descriptors; 1 at landmarks."""
-        states = self.states
-        joints = np.flatnonzero((states.second != states.first) & (states.blend == 0))
-        cosine = np.ones(states.landmarks)
-        for block in _blocks(joints):
-            first, second = (self._unit(rows[block]) for rows in (states.first, states.second))
-            cosine[states.first[block]] = (first * second).sum(1)
-        share, pair = states.blend, np.where(states.second != states.first, cosine[states.first], 1.0)
-        lengths: Floats = np.sqrt(np.maximum(1 - 2 * share * (1 - share) * (1 - pair), 1e-6))
-        return lengths
+    def _mixing(self) -> csr_matrix:
+        """Shares (s, m) of landmarks in the descriptors of states: kriging along a run (equation 2)."""
+        states, reach = self.states, self.numbers.window
+        order = np.concatenate(states.runs)
+        way = np.concatenate([path_length(states.of_landmarks[run]) for run in states.runs]) / states.spacing
+        run = np.repeat(np.arange(len(states.runs)), [len(rows) for rows in states.runs])
+        place = np.argsort(order)
+        rows, columns, shares = [], [], []
+        for block in _blocks(np.arange(len(states))):
+            first, second = place[states.first[block]], place[states.second[block]]
+            at = (1 - states.blend[block]) * way[first] + states.blend[block] * way[second]
+            near = first[:, None] + np.arange(-reach, reach + 2)
+            inside = (near >= 0) & (near < len(order))
+            near = near.clip(0, len(order) - 1)
+            inside &= run[near] == run[first][:, None]
+            between = np.abs(way[near][:, :, None] - way[near][:, None])
+            covariance = (1 - self.noise) * self.decay**between * (inside[:, :, None] & inside[:, None])
+            covariance += max(self.noise, LEAST_NOISE) * np.eye(near.shape[1])
+            target = (1 - self.noise) * self.decay ** np.abs(way[near] - at[:, None]) * inside
+            share = np.linalg.solve(covariance, target[:, :, None])[:, :, 0]
+            rows.append(np.repeat(block, inside.sum(1)))
+            columns.append(order[near[inside]])
+            shares.append(share[inside])
+        parts = np.concatenate(shares), (np.concatenate(rows), np.concatenate(columns))
+        return csr_matrix(parts, (len(states), len(order)))
+
+    def _texture(self, visits: Sequence[Ints]) -> tuple[float, float]:
+        """What neighbors do not show of a landmark, as a share of its variance; and the decay of the rest.
+
+        The rest is as alike as `decay` one spacing further along a visit, and as `decay` squared two spacings further.
+        """
+        least = self.numbers.least_correlation
+        visit = max(visits, key=len)[:SAMPLE]
+        if len(visit) < 3:
+            return 0.0, least
+        images = self._unit(visit)
+        way = path_length(self.states.of_landmarks[visit]) / self.states.spacing
+        once, twice = (float((images[lag:] * images[:-lag]).sum(1).mean()) for lag in (1, 2))
+        near, far = (float((way[lag:] - way[:-lag]).mean()) for lag in (1, 2))
+        if min(once, twice) < least or far == near:
+            return 0.0, least
+        decay = min((twice / once) ** (1 / (far - near)), LARGEST_DECAY)
+        return max(1 - once / decay**near, 0.0), decay
 
 
 def products(store: Store, queries: Floats32) -> Floats:

@@ -4,7 +4,7 @@ One image is a filter of length one with a uniform prior. A live camera is the f
 forward and backward. Odometry replaces the hidden speed. docs/method.md has the equations.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -40,6 +40,7 @@ class Shift:
 
     center: Floats32
     weight: float
+    left: float = 0.0  # what places and shift do not explain, in squared lengths of descriptors
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Posterior:
 
     `states` (n, s) are probabilities; with `away` (n,), of being off the map, they add up to 1. `alone` (n, s) are
     probabilities of each image by itself if it is on the map. `evidence` is the log odds per independent image that
-    images move as a camera moves; it is 0 for single images.
+    images move as a camera moves, above those that are needed; it is 0 for single images.
     """
 
     states: csr_matrix
@@ -81,30 +82,34 @@ class PlaceModel:
         """Locate each image (n, D) by itself. Images of one folder share their shift, unless its `center` is given."""
         if center is not None or len(images) == 1:
             return self._alone(images, self.likeness.mean if center is None else center)
-        center = self.likeness.shifted(images)
-        for _ in range(self.numbers.passes - 1):
-            center = self.likeness.explain(images, self._alone(images, center).states)[0]
-        return self._alone(images, center)
+        shift = self._learn(images, lambda shift: self._alone(images, shift.center).states)
+        return self._alone(images, shift.center)
 
     def drive(self, images: Floats32, metres: Floats | None = None) -> Posterior:
         """Locate all images (n, D) of a drive together. `metres` (n,) is the way by odometry since the image before."""
-        shift = self.learn(images, metres, self.likeness.shifted(images))
+        shift = self.learn(images, metres)
         deviations = self.deviations(images, shift.center)
         states, away, log = self._smooth(self.likelihood(deviations, shift.weight), metres)
-        return Posterior(states, away, self.alone(deviations), log / (shift.weight * len(images)))
+        evidence = log / (shift.weight * len(images)) - self.numbers.proof
+        return Posterior(states, away, self.alone(deviations), evidence)
 
-    def learn(self, images: Floats32, metres: Floats | None, center: Floats32) -> "Shift":
-        """The shift that the images (n, D) of a drive share, and what each image counts (equations 5 and 6)."""
-        shift = Shift(center, 1 / correlation_time(images - images.mean(0), self.numbers))
+    def learn(self, images: Floats32, metres: Floats | None) -> Shift:
+        """The shift that the images (n, D) of a drive share, and what each image counts (equations 4 to 6)."""
+
+        def locate(shift: Shift) -> csr_matrix:
+            return self._smooth(self.likelihood(self.deviations(images, shift.center), shift.weight), metres)[0]
+
+        return self._learn(images, locate)
+
+    def _learn(self, images: Floats32, locate: Callable[[Shift], csr_matrix]) -> Shift:
+        """The shift of images (n, D) that leaves over least: none, or one that begins with all that they share."""
+        likeness = self.likeness
+        weight = 1 / correlation_time(images - images.mean(0), self.numbers)
+        none, some = Shift(likeness.mean, weight), Shift(images.mean(0), weight)
         for _ in range(self.numbers.passes - 1):
-            likelihood = self.likelihood(self.deviations(images, shift.center), shift.weight)
-            shift = self.rest(images, self._smooth(likelihood, metres)[0])
-        return shift
-
-    def rest(self, images: Floats32, states: csr_matrix) -> "Shift":
-        """The shift of images (n, D) at `states` (n, s)."""
-        center, time = self.likeness.explain(images, states)
-        return Shift(center, 1 / time)
+            none = Shift(*likeness.explain(images, locate(none), none.weight, shifted=False))
+            some = Shift(*likeness.explain(images, locate(some), some.weight))
+        return none if none.left <= some.left else some
 
     def live(self) -> "Live":
         """Follow a camera, image by image."""
@@ -112,13 +117,15 @@ class PlaceModel:
 
     # ------------------------------------------------------------------------------------------ observation
 
-    def likelihood(self, deviations: Floats, weight: float, sharpness: float | None = None) -> Floats:
-        """Likelihoods (n, s) of states against "elsewhere", of images that count `weight` each (equation 7)."""
+    def likelihood(self, deviations: Floats, weight: float) -> Floats:
+        """Likelihoods (n, s) of states against "elsewhere", of images that count `weight` each (equations 7 and 8)."""
         numbers = self.numbers
-        exponent = weight * (sharpness or numbers.sharpness) * deviations
-        odds = np.exp(np.clip(exponent, -MOST_EXPONENT, MOST_EXPONENT))
+        sharp = weight * numbers.sharpness
+        odds = np.exp(np.clip(sharp * deviations, -MOST_EXPONENT, MOST_EXPONENT))
         odds /= (odds @ self.states.share)[:, None]
-        likelihood: Floats = ((1 - numbers.blind) * odds + numbers.blind) * np.exp(-weight * numbers.price)
+        gain = min(sharp, self._chance)
+        price = numbers.price * (gain * self._chance - gain**2 / 2)
+        likelihood: Floats = ((1 - numbers.blind) * odds + numbers.blind) * np.exp(-price)
         return likelihood
 
     def deviations(self, images: Floats32, center: Floats32) -> Floats:
@@ -128,13 +135,13 @@ class PlaceModel:
     def _alone(self, images: Floats32, center: Floats32) -> Posterior:
         deviations = self.deviations(images, center)
         alone = self.alone(deviations)
-        presence = self.numbers.single_sharpness * (deviations.max(1) - self._chance)
+        presence = self.numbers.sharpness * (deviations.max(1) - self._chance)
         away = 1 / (1 + np.exp(np.clip(presence, -MOST_EXPONENT, MOST_EXPONENT)))
         return Posterior(csr_matrix(alone.multiply((1 - away)[:, None])), away, alone)
 
     def alone(self, deviations: Floats) -> csr_matrix:
         """Probabilities (n, s) of images by themselves, if they are on the map."""
-        probability = self.likelihood(deviations, 1.0, self.numbers.single_sharpness) * self.states.share
+        probability = self.likelihood(deviations, 1.0) * self.states.share
         return self._sparse(probability / probability.sum(1, keepdims=True))
 
     def folded(self, on: Floats) -> csr_matrix:
@@ -161,7 +168,7 @@ class PlaceModel:
         return np.tile(self.states.share, (classes, 2)) / 2 / classes
 
     def move(self, belief: Belief, metres: float | None = None) -> Belief:
-        """The belief one image later (equation 8)."""
+        """The belief one image later (equation 9)."""
         numbers = self.numbers
         stay = 1 - numbers.leave - numbers.jump
         before = belief.on if metres is not None else self.states.change.T @ belief.on
@@ -243,8 +250,8 @@ def stacked(rows: list[csr_matrix]) -> csr_matrix:
 class Live:
     """A camera that moves: the filter forward. It learns the shift of the camera as it goes.
 
-    After 2, 4, 8, ... images, the past is located again with the shift that is known now. Once it remembers
-    REMEMBERED images, it learns the shift again from each block of that many.
+    A new camera's past is located again after 2, 4, 8, ... images, with the shift that is known then. After REMEMBERED
+    images, each block of that many corrects the shift.
     """
 
     REMEMBERED = 32
@@ -258,6 +265,7 @@ class Live:
     def forget(self) -> None:
         """The camera may be anywhere; its shift stays."""
         self.belief = self.model.nowhere
+        self.new = self.shift is None  # whether the camera's shift is to be learned
         self.count = 0
         self.log = 0.0
         self.images: list[Floats32] = []  # of this block
@@ -276,14 +284,15 @@ class Live:
             self.belief = model.move(self.belief, metres)
         self.belief, log = model.see(self.belief, model.likelihood(deviations, shift.weight)[0])
         self.log += log
-        if len(self.images) == self.count and self.count > 1 and self.count & (self.count - 1) == 0:
+        if self.new and self.count > 1 and self.count & (self.count - 1) == 0:
             deviations = self._locate_again()
-        self.states.append(self._states())
+        states = model.folded(self.belief.on)
+        self.states.append(states)
         if len(self.images) == self.REMEMBERED:
-            self._learn()
+            self._correct()
         counts = self.count * (self.shift.weight if self.shift else 1.0)
-        alone = model.alone(deviations[-1:])
-        return Posterior(self.states[-1] if self.states else self._states(), self._away(), alone, self.log / counts)
+        evidence = self.log / counts - model.numbers.proof
+        return Posterior(states, np.array([self.belief.off]), model.alone(deviations[-1:]), evidence)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """Everything that it remembers, as arrays."""
@@ -293,7 +302,9 @@ class Live:
         return {
             "cells": likely,
             "probability": self.belief.on.ravel()[likely],
-            "numbers": np.array([self.belief.off, self.log, self.count, self.shift.weight if self.shift else np.nan]),
+            "numbers": np.array(
+                [self.belief.off, self.log, self.count, self.shift.weight if self.shift else np.nan, self.new]
+            ),
             "center": self.shift.center if self.shift else np.empty(0, dtype=np.float32),
             "images": np.array(self.images, dtype=np.float32).reshape(-1, dimensions),
             "metres": np.array(self.metres, dtype=np.float64),
@@ -304,13 +315,13 @@ class Live:
 
     def restore(self, memory: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `memory` returned; raise KeyError or ValueError for anything else."""
-        off, log, count, weight = memory["numbers"].tolist()
+        off, log, count, weight, new = memory["numbers"].tolist()
         on = np.zeros_like(self.belief.on)
         if memory["cells"].max(initial=0) >= on.size or len(memory["center"]) not in (0, memory["images"].shape[1]):
             raise ValueError("its states are not those of the map")
         on.ravel()[memory["cells"]] = memory["probability"]
         self.belief = Belief(on, off)
-        self.log, self.count = log, int(count)
+        self.log, self.count, self.new = log, int(count), bool(new)
         self.shift = None if np.isnan(weight) else Shift(memory["center"], weight)
         self.images, self.metres = list(memory["images"]), memory["metres"].tolist()
         shape = (len(memory["starts"]) - 1, len(self.model.states))
@@ -321,23 +332,19 @@ class Live:
         """Locate all images so far with the shift that they show; return the deviations of the last one."""
         images, model = np.stack(self.images), self.model
         metres = np.array(self.metres)
-        self.shift = model.learn(images, metres, model.likeness.shifted(images))
+        self.shift = model.learn(images, metres)
         deviations = model.deviations(images, self.shift.center)
         beliefs, self.log = model.forward(model.likelihood(deviations, self.shift.weight), metres)
         self.belief = beliefs[-1]
         return deviations
 
-    def _learn(self) -> None:
-        """Learn the shift from the last block of images, and forget them."""
-        if self.shift and self.count > self.REMEMBERED:
-            block = self.model.rest(np.stack(self.images), stacked(self.states))
-            share = np.float32(self.REMEMBERED / min(self.count, self.MEMORY))
-            center = (1 - share) * self.shift.center + share * block.center
-            self.shift = Shift(center, float((1 - share) * self.shift.weight + share * block.weight))
+    def _correct(self) -> None:
+        """Correct the shift by the last block of images, and forget them."""
+        if self.shift and not self.new:
+            images, states = np.stack(self.images), stacked(self.states)
+            center, weight, _ = self.model.likeness.explain(images, states, self.shift.weight)
+            share = np.float32(self.REMEMBERED / self.MEMORY)
+            center = (1 - share) * self.shift.center + share * center
+            self.shift = Shift(center, float((1 - share) * self.shift.weight + share * weight))
+        self.new = False
         self.images, self.metres, self.states = [], [], []
-
-    def _states(self) -> csr_matrix:
-        return self.model.folded(self.belief.on)
-
-    def _away(self) -> Floats:
-        return np.array([self.belief.off])

@@ -31,6 +31,7 @@ class States:
         self.fineness = self.spacing / count
         far = [np.flatnonzero(gap > numbers.joined * self.spacing) + 1 for gap in gaps]
         runs = [run for rows, ends in zip(visits, far, strict=True) for run in np.split(rows, ends)]
+        self.runs, self.of_landmarks = runs, positions
         parts = [_along(run, count) for run in runs]
         self.first, self.second, self.blend = (np.concatenate(part) for part in zip(*parts, strict=True))
         self.positions = self.between(positions)
@@ -73,7 +74,7 @@ class States:
 
     @cached_property
     def kernels(self) -> list[csr_matrix]:
-        """Probabilities (2s, 2s) of moves, per class of speed; what a row lacks to 1 leaves the map (equation 8)."""
+        """Probabilities (2s, 2s) of moves, per class of speed; what a row lacks to 1 leaves the map (equation 9)."""
         return [self.kernel(float(speed), self.numbers.step_noise) for speed in self.speeds]
 
     @cached_property
