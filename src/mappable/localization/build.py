@@ -120,9 +120,6 @@ def _build(
     false_accepts: float = 0.05,
     storage: Storage = "float32",
 ) -> Landmarks:
-    for name, value in (("coverage", coverage), ("false_accepts", false_accepts)):
-        if not 0 < value < 1:
-            raise BadInputError(f"{name} must be between 0 and 1, got {value}")
     references = places.references()
     if not len(references):
         raise BadInputError("no place can be a landmark: all places are for calibration, test or queries")

@@ -1,7 +1,7 @@
 """Images of a drive, one by one as they come: files, a folder that grows, a table, or a video."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,15 +47,13 @@ def feed(
     if len(sources) == 1 and is_table(sources[0]):
         yield from _of_table(sources[0])
         return
-    clock = _Clock()
     if len(sources) == 1 and sources[0].is_dir():
-        for file in _growing(sources[0], wait, stopped):
-            yield clock.stamped(file)
+        yield from _stamped(_growing(sources[0], wait, stopped))
         return
     for file in sources:
         if file.is_dir() or is_table(file):
             raise BadInputError(f"{file}: one of several sources is a folder; give image files, or one folder alone")
-        yield clock.stamped(file)
+    yield from _stamped(sources)
 
 
 def _of_table(path: Path) -> Iterator[FeedImage]:
@@ -98,23 +96,16 @@ def _state(file: Path) -> tuple[int, int]:
     return known.st_size, known.st_mtime_ns
 
 
-class _Clock:
-    """Times of files: by name if the first name is a number, else the number of the image."""
-
-    def __init__(self) -> None:
-        self.count, self.by_name = 0, False
-
-    def stamped(self, file: Path) -> FeedImage:
+def _stamped(files: Iterable[Path]) -> Iterator[FeedImage]:
+    """Files with their times: by name if the first name is a number, else the number of the image."""
+    by_name = False
+    for number, file in enumerate(files):
         seconds = _seconds(file.stem)
-        if self.count == 0:
-            self.by_name = seconds is not None
-        if not self.by_name:
-            seconds = float(self.count)
-        elif seconds is None:
+        if number == 0:
+            by_name = seconds is not None
+        if by_name and seconds is None:
             raise BadInputError(f"{file}: its name is no number, but the names before it are; rename it")
-        self.count += 1
-        assert seconds is not None  # noqa: S101
-        return FeedImage(str(file), seconds, file)
+        yield FeedImage(str(file), seconds if by_name and seconds is not None else float(number), file)
 
 
 def _seconds(name: str) -> float | None:
