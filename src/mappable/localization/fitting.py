@@ -12,7 +12,6 @@ from mappable.localization.place_model import PlaceModel, Posterior
 from mappable.localization.states import States
 from mappable.maps.calibration import CalibratedOn, Calibration, conformal_quantile
 from mappable.maps.choosing import visits_of
-from mappable.maps.errors import UncalibratedError
 from mappable.maps.growth import Growth
 from mappable.maps.landmarks import Landmarks
 from mappable.places.angles import wrap
@@ -214,4 +213,4 @@ def _check(
         if len(bad):
             raise BadInputError(f"calibration: descriptor {bad[0]} of {name} has a value that is not a finite number")
     if drive is not None and len(drive[1]) < FEWEST:
-        raise UncalibratedError(f"{len(drive[1]):,} images are too few to calibrate on; use {FEWEST} or more")
+        raise BadInputError(f"{len(drive[1]):,} images are too few to calibrate on; use {FEWEST} or more")

@@ -1,12 +1,8 @@
-"""Errors of maps: images that cannot calibrate a map, and damaged files."""
+"""Errors of maps: damaged files."""
 
 from pathlib import Path
 
 from mappable.errors import BadInputError
-
-
-class UncalibratedError(BadInputError):
-    """The images can be read, but they do not show what feature distances mean in metres."""
 
 
 class DamagedMapError(BadInputError):
