@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from trust.tiny import use_small_backbone
 TOLERANCE = 1e-4  # metres and feature distances: batches of another size round differently
 BOUNDARY = "wall"
 SUBSETS = 6  # of images that are located together
+CLIENTS = 2  # that ask at the same time
+FOLLOWED = 6  # images of a session
 
 
 @contextmanager
@@ -91,6 +94,7 @@ class Client:
         self.map = ask_server(port, "GET", "/map")[1]
         self.landmarks = [landmark["id"] for landmark in json.loads(self.map)["places"]]
         self.first: dict[str, bytes] = {}
+        self.estimates: dict[int, Any] = {}
 
     def _offline(self, work: Path, *words: object) -> list[Any]:
         ended = run(
@@ -122,6 +126,20 @@ class Client:
         """The same request must give the same trajectory each time."""
         status, body = self._post("/recover", form(self.images[:12]))
         return self._repeats("recover", status, body)
+
+    def follow(self, draw: random.Random) -> str:
+        """A session must give the same estimates each time."""
+        status, body = ask_server(self.port, "POST", "/sessions")
+        if status == 503:
+            return ""
+        session = json.loads(body)["id"]
+        for number, image in enumerate(self.images[:FOLLOWED]):
+            status, body = self._post(f"/sessions/{session}/update?time={number}", image.read_bytes(), "image/png")
+            estimate = json.loads(body)
+            if status != 200 or not same(self.estimates.setdefault(number, estimate), estimate):
+                return f"image {number} of a session: status {status}: {body[:200]!r}"
+        status, body = ask_server(self.port, "DELETE", f"/sessions/{session}")
+        return "" if status == 200 else f"DELETE /sessions: {status} {body[:100]!r}"
 
     def read_map(self, draw: random.Random) -> str:
         status, body = ask_server(self.port, "GET", "/map")
@@ -222,36 +240,47 @@ def run_soak(
             "locate several images": (3, client.locate_some),
             "locate a drive": (1, client.locate_drive),
             "recover": (1, client.recover),
+            "follow a camera": (1, client.follow),
             "map": (1, client.read_map),
             "health": (1, client.health),
             "picture": (1, client.picture),
             "bad request": (6, client.bad),
         }
         names, weights = list(kinds), [weight for weight, _ in kinds.values()]
-        begin, number, samples = time.monotonic(), 0, []
-        draw = random.Random(counters.total("tried"))
-        while time.monotonic() - begin < seconds:
-            name = draw.choices(names, weights)[0]
-            try:
-                wrong = kinds[name][1](draw)
-            except (OSError, http.client.HTTPException) as error:
-                wrong = "" if name == "bad request" else f"{type(error).__name__}: {error}"
-            except ValueError as error:
-                wrong = f"not JSON: {error}"
-            counters.add(name, "tried")
-            if wrong:
-                counters.fail(name, wrong)
-            number += 1
-            if number % 200 == 0:
-                samples.append((round(time.monotonic() - begin), round(memory_of(running.pid), 1)))
-                counters.of("memory")["samples"] = samples
-                counters.of("memory")["seconds"] = round(time.monotonic() - begin)
-                counters.save()
-            time.sleep(pause)
-        samples.append((round(time.monotonic() - begin), round(memory_of(running.pid), 1)))
-        counters.of("memory")["samples"] = samples
-        counters.of("memory")["seconds"] = round(time.monotonic() - begin)
-        counters.save()
+        begin, samples, lock = time.monotonic(), [], threading.Lock()
+
+        def sample() -> None:
+            samples.append((round(time.monotonic() - begin), round(memory_of(running.pid), 1)))
+            counters.of("memory")["samples"] = samples
+            counters.of("memory")["seconds"] = round(time.monotonic() - begin)
+            counters.save()
+
+        def ask(draw: random.Random) -> None:
+            number = 0
+            while time.monotonic() - begin < seconds:
+                name = draw.choices(names, weights)[0]
+                try:
+                    wrong = kinds[name][1](draw)
+                except (OSError, http.client.HTTPException) as error:
+                    wrong = "" if name == "bad request" else f"{type(error).__name__}: {error}"
+                except ValueError as error:
+                    wrong = f"not JSON: {error}"
+                with lock:
+                    counters.add(name, "tried")
+                    if wrong:
+                        counters.fail(name, wrong)
+                    number += 1
+                    if number % 100 == 0:
+                        sample()
+                time.sleep(pause)
+
+        seed = counters.total("tried")
+        clients = [threading.Thread(target=ask, args=(random.Random(seed + one),)) for one in range(CLIENTS)]
+        for asking in clients:
+            asking.start()
+        for asking in clients:
+            asking.join()
+        sample()
 
 
 def growth(samples: list[list[float]]) -> float:
