@@ -288,7 +288,7 @@ def test_every_command_has_a_heading_and_a_part() -> None:
     ("part", "line"),
     [
         ("command map build", "`mappable map build PLACES OUT`"),
-        ("command map build", " One of `float32`, `float16`. Default: "),
+        ("command convert", " One of `crop`, `pad`, `stretch`. Default: "),
         ("command start", "| `[OUT]` | "),
         ("readers", "\n## tum\n"),
         ("readers", "| `spacing` | float | `1.0` | "),

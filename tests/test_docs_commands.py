@@ -67,7 +67,7 @@ QUICK = {
     "train": SET,
     "reproduce": [*SET, "--rows", "triplet", "--seeds", "0", "--protocols", "table1"],
     "evaluate": ["--protocols", "table1"],
-    "export --int8": ["--images", "10", "--tolerate", "100"],
+    "export --int8": ["--tolerate", "100"],
 }
 # Words that stand for others: a device that is here, folders of the user, and what the reader is to fill in.
 WORDS = {"cuda": "cpu", "/data/nordland": "nordland", "READER": "manifest", "ROOT": "my_images", "OUT": "my_places"}
@@ -438,7 +438,7 @@ def ranges() -> None:
     Path("ranges.csv").write_text("\n".join(["i,j,metres,sigma", *lines]))
     Path("truth.csv").write_text("\n".join(["point,x,y", *points]))
     Path("known.csv").write_text("\n".join(["point,x,y", *points[::6]]))
-    np.save("matrix.npy", ((truth[:, None] - truth) ** 2).sum(axis=2) / 166.7)
+    np.save("matrix.npy", ((truth[:, None] - truth) ** 2).sum(axis=2))
 
 
 def odometry(file: Path) -> None:

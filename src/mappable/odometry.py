@@ -96,6 +96,12 @@ class Track:
         turned = frames[0].T @ frames[1]
         return Odometry(float(forward), float(left), float(np.arctan2(turned[1, 0], turned[0, 0])))
 
+    def unmet(self, first: float, last: float) -> BadInputError:
+        """The error for images, from one time to another, of which the track knows nothing."""
+        poses = f"the poses are from {self.seconds[0]:.3f} to {self.seconds[-1]:.3f} s"
+        images = f"the images from {first:.3f} to {last:.3f} s"
+        return BadInputError(f"{self.file}: {poses}, but {images}: give odometry of the same drive")
+
     def pauses(self) -> Bools:
         """Return True (m - 1,) for intervals without poses."""
         steps = np.diff(self.seconds)

@@ -10,14 +10,10 @@ import pytest
 from typer.testing import Result
 
 from mappable.errors import BadInputError
-from mappable.evaluation.protocols.timing import Timing
-from mappable.evaluation.result import Accuracy
-from mappable.evaluation.result import Result as Evaluated
 from mappable.features.encoder import Encoder
 from mappable.features.onnx_encoder import OnnxEncoder
 from mappable.features.onnx_export import TOLERANCE
 from mappable.features.onnx_int8 import export_int8
-from mappable.maps.landmarks import Landmarks
 from mappable.places.files import load_places
 from refusals import refused
 
@@ -101,29 +97,6 @@ def test_int8_says_how_well_it_locates_and_has_maps_of_its_own(
         for one, at in zip(json.loads(found.stdout), truth, strict=True)
     ]
     assert np.median(off) < 2
-
-
-def test_what_a_map_with_an_onnx_encoder_serves_can_be_evaluated_too(
-    mappable: Run, exported: Path, wall: Path, tmp_path: Path
-) -> None:
-    town = tmp_path / "map"
-    built = mappable("map", "build", wall, town, "--encoder", exported, "--landmarks", 60)
-    assert built.exit_code == 0, built.output
-    radii = ("--positive-radius", 5, "--negative-radius", 15, "--protocols", "table1,timing")
-    shown = mappable("evaluate", town, wall, tmp_path / "found", *radii)
-    assert shown.exit_code == 0, shown.output
-    result = Evaluated.load(tmp_path / "found")
-    assert len(result.ids) == 119
-    accuracy, timing = result.get(Accuracy), result.get(Timing)
-    assert accuracy is not None
-    assert np.median(accuracy.errors) < 3
-    assert timing is not None
-    assert timing.steps["describe"].mean > 0
-    for words in (("embed", town, wall, tmp_path / "embedded", "--split", "test"), ("densify", town, wall / "fog")):
-        done = mappable(*words)
-        assert done.exit_code == 0, done.output
-    assert json.loads((tmp_path / "embedded/descriptors.json").read_text())["encoder"] == Landmarks.open(town).encoder
-    refused(mappable("export", town, tmp_path / "again.onnx"), "is an ONNX file already")
 
 
 def test_int8_that_loses_too_much_is_not_written(wall: Path, exported: Path, tmp_path: Path) -> None:

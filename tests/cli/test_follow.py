@@ -97,7 +97,7 @@ def test_odometry_of_another_time_is_refused(mappable: Run, wall_map: Path, driv
     assert part.exit_code == 0
     assert "odometry.csv covers 6 of 29 steps between images" in part.stderr
     moved.write_text("\n".join([text[0], *(f"{float(row[:5]) + 500}{row[5:]}" for row in text[1:])]) + "\n")
-    ranges = ("the odometry is from 600.000 to 614.500 s", "the images are from 100.000 to 114.500 s")
+    ranges = ("the poses are from 600.000 to 614.500 s", "the images from 100.000 to 114.500 s")
     refused(mappable("follow", wall_map, drive, "--odometry", moved), "odometry.csv", *ranges)
 
 
@@ -142,14 +142,8 @@ def test_a_source_that_fails_keeps_what_came_before(mappable: Run, wall_map: Pat
 def test_images_of_a_camera_have_the_time_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own times start again with every reboot, and a saved state would skip them."""
     monkeypatch.setattr(feeds, "play", lambda file: iter([(0.0, np.zeros((2, 2, 3), np.uint8))]))
-    (one,) = feeds.feed([Path("/dev/null")])
-    assert abs(one.time - time.time()) < 60
-
-
-def test_files_and_thinned_images(mappable: Run, wall: Path, wall_map: Path, drive: Path) -> None:
-    assert len(lines(mappable("follow", wall_map, *sorted(drive.iterdir())[:3], "--json"))) == 3
-    found = lines(mappable("follow", wall_map, drive, "--json", "--every", 1.0))
-    assert [one["time"] for one in found[:3]] == [100.0, 101.0, 102.0]
+    (image,) = feeds.feed([Path("/dev/null")])
+    assert abs(image.time - time.time()) < 60
 
 
 def test_a_video_is_followed(mappable: Run, wall_map: Path, drive: Path, tmp_path: Path) -> None:
@@ -164,8 +158,8 @@ def test_a_video_is_followed(mappable: Run, wall_map: Path, drive: Path, tmp_pat
     assert len(found) == COUNT
     assert found[10]["time"] == pytest.approx(1.0)
     assert any(one["trusted"] for one in found)
-    found = lines(mappable("follow", wall_map, tmp_path / "drive.mp4", "--json", "--every", 0.2))
-    assert [round(one["time"], 3) for one in found[:5]] == [0.0, 0.2, 0.4, 0.6, 0.8]
+    thinned = lines(mappable("follow", wall_map, tmp_path / "drive.mp4", "--json", "--every", 0.2))
+    assert [round(estimate["time"], 3) for estimate in thinned[:5]] == [0.0, 0.2, 0.4, 0.6, 0.8]
 
 
 def test_bad_sources_and_odometry_are_one_sentence(

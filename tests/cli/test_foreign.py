@@ -52,7 +52,7 @@ def whole_round(mappable: Run, wall: Path, folder: Path, encoder: object, *, num
     by_file = mappable("locate", folder / "map", "--descriptors", folder / "embedded", "--json")
     assert share_found(by_file, wall) > 0.9
     shutil.copytree(folder / "map", folder / "grown")
-    assert "images added" in succeeded(mappable("densify", folder / "grown", wall / "fog")).stdout
+    succeeded(mappable("densify", folder / "grown", wall / "fog"))
     succeeded(mappable("map", "add", folder / "grown", wall, "--sequence", "rain", "--spacing", 100))
 
 
@@ -82,18 +82,7 @@ def test_a_model_of_torch_hub(mappable: Run, wall: Path, foreign_hub: Path, tmp_
     refused(mappable("locate", tmp_path / "map", wall / "fog"), code[:16], "restore the earlier code")
 
 
-def test_a_map_is_built_with_an_encoder_that_is_opened_once(
-    mappable: Run, wall: Path, foreign_hub: Path, tmp_path: Path
-) -> None:
-    foreign_hub.write_text(foreign_hub.read_text().replace("normalize: true", ""))
-    build = ("map", "build", wall, tmp_path / "map", "--encoder", foreign_hub, "--landmarks", 20, "--trust-code")
-    assert succeeded(mappable(*build)).stderr.count("scaled to length one") == 1
-
-
-@pytest.mark.parametrize("trainable", ["all", "last"])
-def test_a_model_of_transformers_is_trained_as_a_whole_or_frozen(
-    mappable: Run, wall: Path, tmp_path: Path, trainable: str
-) -> None:
+def test_a_model_of_transformers_is_trained(mappable: Run, wall: Path, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers", reason="install the extra transformers")
     torch.manual_seed(0)
     small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_ratio": 2}
@@ -105,23 +94,9 @@ def test_a_model_of_transformers_is_trained_as_a_whole_or_frozen(
     values = {"backbone": backbone, "size": "64x48", "clusters": 4, "positive_radius": 5, "negative_radius": 15}
     values |= {"anchors": 1, "positives": 2, "negatives": 2, "hard_negatives": 1, "init_images": 20}
     options = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
-    train = (
-        "train",
-        wall,
-        tmp_path / "trained",
-        "--preset",
-        "street",
-        "--set",
-        "iterations=2",
-        "--set",
-        f"trainable={trainable}",
-    )
+    train = ("train", wall, tmp_path / "trained", "--preset", "street", "--set", "iterations=2")
     succeeded(mappable(*train, *options, "--set", "landmarks=0"))
     shutil.rmtree(tmp_path / "model")  # the encoder has all that it needs
-    if trainable == "all":  # one whole round is enough: both encoders have the same kind of file
-        embedded = succeeded(mappable("embed", tmp_path / "trained", wall, tmp_path / "out", "--json"))
-        assert json.loads(embedded.stdout)["dimensions"] == 128
-        return
     whole_round(mappable, wall, tmp_path, tmp_path / "trained", numbers=128)
     refused(mappable("embed", backbone, wall, tmp_path / "out"), "is a backbone", f"--set backbone={backbone}")
 

@@ -1,10 +1,6 @@
 """Other tools read our files: evo by its own library, hloc by its documented layout."""
 
 import json
-import os
-import re
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +14,7 @@ from evo.core.metrics import PoseRelation, StatisticsType
 from evo.core.sync import associate_trajectories
 from evo.core.trajectory import PoseTrajectory3D
 from evo.main_ape import ape
-from evo.tools.file_interface import FileInterfaceException, read_tum_trajectory_file
+from evo.tools.file_interface import read_tum_trajectory_file
 from typer.testing import Result
 
 from mappable.arrays import Floats
@@ -102,22 +98,6 @@ def test_evo_scores_a_recovered_drive_as_our_summary_does_even_if_mirrored(drive
     for file in (recovered, tmp_path / "mirrored.txt"):  # which a turn in space undoes, as both ways are flat
         assert evo_rmse(truth, file, align=True, correct_scale=True) == pytest.approx(free, abs=1e-5)
         assert evo_rmse(truth, file, align=True) == pytest.approx(measured, abs=1e-5)
-
-
-def test_evo_refuses_a_drive_of_which_nothing_is_known(tmp_path: Path) -> None:
-    write_tum(tmp_path / "none.txt", np.full((3, 2), np.nan))
-    with pytest.raises(FileInterfaceException, match="8 entries per row"):
-        read_tum_trajectory_file(str(tmp_path / "none.txt"))
-
-
-@pytest.mark.medium
-def test_evos_own_command(drive: Drive, tmp_path: Path) -> None:
-    truth, located = drive.folder / "truth.tum", drive.folder / "located.tum"
-    command = [Path(sys.executable).with_name("evo_ape"), "tum", truth, located, "-a"]
-    own_home = os.environ | {"HOME": str(tmp_path), "MPLBACKEND": "agg", "MPLCONFIGDIR": str(tmp_path)}
-    told = subprocess.run(command, env=own_home, capture_output=True, text=True, check=True).stdout
-    (rmse,) = re.findall(r"rmse\s+([\d.]+)", told)
-    assert float(rmse) == pytest.approx(evo_rmse(truth, located, align=True), abs=1e-6)
 
 
 # hloc

@@ -16,7 +16,7 @@ from mappable.evaluation.evaluate import evaluate_map
 from mappable.evaluation.protocols.curves import Curves
 from mappable.localization.map import open_map
 from mappable.maps.landmarks import Landmarks
-from mappable.places import load_places, pack_images, save_places
+from mappable.places import load_places, save_places
 from mappable.places.decoding import RawDecoding
 
 pytestmark = pytest.mark.medium
@@ -132,24 +132,6 @@ def test_evaluation_and_added_landmarks_decode_alike(
     table = without_decoding(raw_wall, tmp_path)
     assert mappable("map", "add", grown, table).exit_code == 0
     np.testing.assert_allclose(Landmarks.verify(grown).store.take(np.arange(60, 64)), opened.encoder.embed(asked[:4]))
-
-
-def test_embed_decodes_as_the_map_that_has_the_encoder(
-    mappable: Run, raw_wall: Path, moved_map: Path, wall_encoder: Path, tmp_path: Path
-) -> None:
-    def described(source: Path, table: Path) -> Any:
-        result = mappable("embed", source, table, tmp_path / "out", "--overwrite", "--split", "test", "--json")
-        assert result.exit_code == 0, result.output
-        packed = json.loads(result.stdout)["packed"]
-        return packed, np.load(tmp_path / "out/descriptors.npy")[:4]
-
-    table = without_decoding(raw_wall, tmp_path / "raw")
-    _, expected = described(wall_encoder, raw_wall)  # by the table's own decoding
-    np.testing.assert_array_equal(described(moved_map, table)[1], expected)
-    pack_images(load_places(table), table, size=(64, 48))  # gray, because that table knows of no raw images
-    packed, found = described(moved_map, table)
-    assert not packed
-    np.testing.assert_array_equal(found, expected)
 
 
 def test_what_cannot_be_decoded_is_refused_by_name_and_color_is_not(

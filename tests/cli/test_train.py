@@ -1,12 +1,6 @@
 """`mappable train`: from a converted set to an encoder on disk."""
 
-import contextlib
-import os
-import pty
-import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +16,7 @@ from mappable.features.encoder import Encoder
 from mappable.learning.data import TrainingData, select
 from mappable.learning.settings import load_settings
 from mappable.learning.trainer import TrainingStopped
-from mappable.places import find_pack, load_places, packing
+from mappable.places import find_pack, load_places
 from mappable.places.files import save_places
 from mappable.places.table import Places
 
@@ -147,39 +141,6 @@ def test_images_that_are_not_packed_yet_are(unpacked: Path, toy_folder: Path, sm
     assert "images/sun/0000m.png: no such file" in str(gone)
 
 
-def test_images_that_are_packed_in_part_are_packed_to_the_end(unpacked: Path, small: Path, tmp_path: Path) -> None:
-    packing.pack_images(load_places(unpacked)[:9], unpacked, size=(64, 48))
-    result = run(unpacked, tmp_path / "out", "--settings", small)
-    assert result.exit_code == 0, result.output
-    assert len(find_pack(unpacked, (64, 48), "crop")) == 60
-
-
-def test_an_image_that_vanishes_while_they_are_packed_is_named(
-    unpacked: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decode, last = packing.decode_image, load_places(unpacked).files[-1]
-
-    def vanishing(*arguments: object, **named: object) -> object:
-        last.unlink(missing_ok=True)
-        return decode(*arguments, **named)
-
-    monkeypatch.setattr(packing, "decode_image", vanishing)
-    error = run(unpacked, tmp_path / "out", "--settings", small).exception
-    assert isinstance(error, BadImageError)
-    assert error.path == str(last)
-    assert not list((tmp_path).glob("out/*"))
-
-
-def test_frozen_activations_are_kept_beside_the_images(unpacked: Path, small: Path, tmp_path: Path) -> None:
-    assert run(unpacked, tmp_path / "one", "--settings", small, "--set", "trainable=last").exit_code == 0
-    (file,) = (unpacked / "activations").glob("*.bin")
-    modified = file.stat().st_mtime_ns
-    flags = ["--set", "trainable=last", "--set", "loss=lazy-quadruplet"]
-    assert run(unpacked, tmp_path / "two", "--settings", small, *flags).exit_code == 0
-    assert list((unpacked / "activations").glob("*.bin")) == [file]
-    assert file.stat().st_mtime_ns == modified
-
-
 def test_parts_on_several_disks_train_like_one_set(toy_folder: Path, small: Path, tmp_path: Path) -> None:
     places = load_places(toy_folder)
     for part, drives in (("a", ("sun", "rain")), ("b", ("dusk", "fog"))):
@@ -206,28 +167,3 @@ def test_a_run_that_was_stopped_is_no_error(
     sentence = "stopped at iteration 6 of 10; the same command continues from there\n"
     assert result.exit_code == 130
     assert result.stderr.splitlines(keepends=True)[1:] == [sentence]
-
-
-def test_at_a_terminal_a_bar_shows_loss_speed_and_time_left(
-    toy_folder: Path, backbones_folder: Path, small: Path, tmp_path: Path
-) -> None:
-    script = f"import mappable.features.backbones as b; b.__path__.append({str(backbones_folder)!r})"
-    command = [sys.executable, "-c", f"{script}; from mappable.cli import main; main()", "train"]
-    ours, theirs = pty.openpty()
-    running = subprocess.Popen(
-        [*command, toy_folder, tmp_path / "out", "--settings", small],
-        stdout=subprocess.DEVNULL,
-        stderr=theirs,
-        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
-    )
-    os.close(theirs)
-    shown = b""
-    with contextlib.suppress(OSError):  # how Linux says that the other end is closed
-        while chunk := os.read(ours, 65536):
-            shown += chunk
-    os.close(ours)
-    assert running.wait() == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())  # without colors
-    number = r"\d+\.\d{4}"
-    assert re.search(rf"training triplet\+huber ━+ 3/3 0:00:00\s+loss {number} · visual {number}", text)
-    assert re.search(rf"geometric {number} · active \d+ % · [\d,]+ images/s\s", text)

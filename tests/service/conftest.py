@@ -35,7 +35,7 @@ DRIVES = {
     "test": ("test", 2.0, 2.0, 1.0),
 }
 OXFORD = Frame("oxford", crs="EPSG:32630", origin=(620_000.0, 5_734_000.0, 0.0))
-SETTINGS = Settings(body=1_000_000, pixels=1_000_000, queue=100, timeout=10, connections=300, memory=50_000_000)
+SETTINGS = Settings(body=1_000_000, pixels=1_000_000, queue=100, timeout=30, connections=300, memory=50_000_000)
 BOUNDARY = "wall"
 
 

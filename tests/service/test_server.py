@@ -156,22 +156,6 @@ def test_a_late_answer_is_given_up(
     assert client.post("/locate", images[0][1]).status == 200
 
 
-def test_nobody_waits_for_all_images_of_another(start: Start, map_folder: Path, images: Images, as_file: Any) -> None:
-    client, large = start(map_folder), as_file(np.zeros((1000, 1000), dtype=np.uint8))
-
-    def seconds(ask: Callable[[], Any]) -> float:
-        began = time.perf_counter()
-        assert ask().status == 200
-        return time.perf_counter() - began
-
-    with ThreadPoolExecutor(1) as pool:
-        many = pool.submit(seconds, lambda: client.post_files("/locate", [("black.png", large)] * 90))
-        while not client.get("/health").json["queue"]:
-            time.sleep(0.01)
-        one = seconds(lambda: client.post("/locate", images[0][1]))
-        assert one < many.result() / 2
-
-
 def test_a_failure_inside_tells_the_client_nothing(
     start: Start, map_folder: Path, images: Images, hindered: dict[str, Callable[[], None]]
 ) -> None:

@@ -11,6 +11,7 @@ from mappable.cli.output import print_used_images
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
+    from mappable.exchange.poses import Poses
     from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.landmarks import Landmarks
     from mappable.places.decoding import RawDecoding
@@ -106,7 +107,22 @@ AsJson = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing result in OUT.")]
 OverwriteFiles = Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")]
-Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
+
+
+def check_out(outputs: Sequence[Path], poses: "Poses", overwrite: bool, *others: Path) -> None:
+    """Raise, before the work starts, if an output or one of the other files cannot be written."""
+    from mappable.exchange.writers import check_outputs, files_of
+
+    check_new(overwrite, *files_of(outputs), *others)
+    check_outputs(outputs, poses)
+
+
+def write_out(outputs: Sequence[Path], poses: "Poses") -> None:
+    """Write positions to each output, and say how many."""
+    from mappable.exchange.writers import write_poses
+
+    for sentence in write_poses(outputs, poses):
+        typer.echo(sentence, err=True)
 
 
 def check_new(overwrite: bool, *files: Path | None) -> None:

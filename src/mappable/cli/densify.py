@@ -16,10 +16,10 @@ from mappable.cli.common import (
     TrustCode,
     encoder_or_descriptors,
     packed_images,
-    print_json,
     report_failures,
     warn_if_paths_changed,
 )
+from mappable.cli.output import print_record
 
 
 def densify(
@@ -64,14 +64,14 @@ def densify(
     pixels = packed_images(images[0], places, loaded) if len(images) == 1 else None
     placed = densify_images(Map(opened, loaded), places, pixels, sequence=sequence, within=within)
     saved = placed.landmarks.save(folder) if placed.added else opened
-    left_out, estimated = dict(placed.left_out.most_common()), int(saved.estimated.sum())
-    if as_json:
-        counts = {"images": len(places), "added": placed.added, "landmarks": len(saved), "estimated": estimated}
-        print_json(counts | {"left_out": left_out, "unreadable": list(placed.bad)})
-    else:
-        typer.echo(f"{placed.added:,} of {len(places):,} images added")
-        for reason, count in left_out.items():
-            typer.echo(f"{count:,} left out: {reason}")
-        typer.echo(f"{folder}: {len(saved):,} landmarks, {estimated:,} of them at estimated positions")
+    counts = {
+        "images": len(places),
+        "added": placed.added,
+        "landmarks": len(saved),
+        "estimated": int(saved.estimated.sum()),
+        "left_out": dict(placed.left_out.most_common()),
+        "unreadable": list(placed.bad),
+    }
+    print_record(counts, as_json)
     warn_if_paths_changed(opened, saved)
     report_failures(placed.bad)

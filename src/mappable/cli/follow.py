@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.common import Device, EncoderFile, MapFolder, Outputs, OverwriteFiles, check_new, report_failures
+from mappable.cli.common import (
+    Device,
+    EncoderFile,
+    MapFolder,
+    Outputs,
+    OverwriteFiles,
+    check_out,
+    report_failures,
+    write_out,
+)
 from mappable.errors import BadInputError, MappableError
 
 if TYPE_CHECKING:
@@ -68,7 +77,6 @@ def follow(
     cannot be used does not stop the others; the exit code is then 3.
     """
     from mappable.exchange.poses import Poses, poses_of_estimates
-    from mappable.exchange.writers import check_outputs, files_of, write_poses
     from mappable.interruption import held_back
     from mappable.localization.feeds import feed
     from mappable.localization.localizer import Localizer
@@ -77,10 +85,9 @@ def follow(
     from mappable.odometry import read_track
 
     outputs = out or []
-    check_new(overwrite, *files_of(outputs))
     opened = open_map(folder, encoder=encoder, device=device)
     landmarks = opened.landmarks
-    check_outputs(outputs, Poses(landmarks.frame, [], landmarks))
+    check_out(outputs, Poses(landmarks.frame, [], landmarks), overwrite)
     track = None if odometry is None else read_track(odometry)
     counts: Counter[str] = Counter()
     failures: list[str] = []
@@ -104,12 +111,14 @@ def follow(
                 saved = time.monotonic()
         if not counts:
             raise BadInputError(f"{source[0]}: no images came")
-        if track is not None:
-            _check_odometry(track, counts, times)
+        if track is not None and counts["moves"] < counts["steps"]:
+            if not counts["moves"]:
+                raise track.unmet(times[0], times[-1])
+            covered = f"covers {counts['moves']:,} of {counts['steps']:,} steps between images"
+            typer.echo(f"warning: {track.file} {covered}", err=True)
         if state:
             localizer.save(state)
-        for sentence in write_poses(outputs, poses_of_estimates(landmarks, recorded, images)):
-            typer.echo(sentence, err=True)
+        write_out(outputs, poses_of_estimates(landmarks, recorded, images))
     if skipped := counts["skipped"]:
         typer.echo(f"note: skipped {skipped:,} images that are not later than the saved state", err=True)
     trusted = f"trusted for {counts['trusted']:,} of {counts['images']:,} images"
@@ -156,17 +165,6 @@ def _estimates(
             continue
         counts["trusted"] += estimate.trusted
         yield image, estimate
-
-
-def _check_odometry(track: "Track", counts: "Counter[str]", times: list[float]) -> None:
-    """Raise if the odometry has nothing for these images, and warn if it lacks a part."""
-    steps, moves = counts["steps"], counts["moves"]
-    if steps and not moves:
-        known = f"the odometry is from {track.seconds[0]:.3f} to {track.seconds[-1]:.3f} s"
-        images = f"the images are from {times[0]:.3f} to {times[-1]:.3f} s"
-        raise BadInputError(f"{track.file}: {known}, but {images}: give odometry of the same drive")
-    if moves < steps:
-        typer.echo(f"warning: {track.file} covers {moves:,} of {steps:,} steps between images", err=True)
 
 
 def _line(estimate: "Estimate", every_pose: bool) -> str:

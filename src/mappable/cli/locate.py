@@ -21,10 +21,11 @@ from mappable.cli.common import (
     Outputs,
     OverwriteFiles,
     TrustCode,
-    check_new,
+    check_out,
     encoder_or_descriptors,
     packed_images,
     report_failures,
+    write_out,
 )
 from mappable.cli.output import print_json, print_records
 
@@ -66,7 +67,6 @@ def locate(
     why. An image that cannot be decoded does not stop the others; the exit code is then 3.
     """
     from mappable.exchange.poses import Poses, known_positions, poses_of_locations
-    from mappable.exchange.writers import check_outputs, files_of, write_poses
     from mappable.localization.location import NotLocated
     from mappable.localization.map import Map
     from mappable.maps.landmarks import Landmarks
@@ -81,8 +81,7 @@ def locate(
     else:
         places = _described_images(descriptors)
     outputs = out or []
-    check_new(overwrite, *files_of(outputs))
-    check_outputs(outputs, Poses(landmarks.frame, [], landmarks, places if paths else None))
+    check_out(outputs, Poses(landmarks.frame, [], landmarks, places if paths else None), overwrite)
     loaded = encoder_or_descriptors(
         landmarks,
         places,
@@ -98,8 +97,7 @@ def locate(
     located = opened.locate_drive if sequence else opened.locate_all
     found = located(places, pixels=pixels, coverage=coverage)
     truth = known_positions(landmarks, places, paths)
-    for sentence in write_poses(outputs, poses_of_locations(landmarks, places, found, pixels, truth)):
-        typer.echo(sentence, err=True)
+    write_out(outputs, poses_of_locations(landmarks, places, found, pixels, truth))
     if as_json:
         print_json([asdict(one) for one in found])
     else:

@@ -53,7 +53,7 @@ def print_record(record: Record, as_json: bool = False) -> None:
 def _lines(record: Record, group: str = "") -> Iterable[tuple[str, str]]:
     """The names and texts of all values; the values of a record inside are named after it."""
     for key, value in record.items():
-        name = f"{group}{key.replace('_', ' ')}"
+        name = group + (key.replace("_", " ") or "none")
         if isinstance(value, Mapping):
             yield from _lines(value, f"{name}: ")
         elif text := _text(value):
@@ -75,7 +75,8 @@ def _text(value: Any) -> str:
 
 def print_records(records: Sequence[Record], title: str | None = None) -> None:
     """Print a table with one row per record, and one column per key that is not empty in all of them."""
-    columns = {key: [_text(record.get(key)) for record in records] for record in records for key in record}
+    names = {key: None for record in records for key in record}
+    columns = {key: [_text(record.get(key)) for record in records] for key in names}
     shown = {key: texts for key, texts in columns.items() if any(texts)}
     numbers = [
         key.replace("_", " ") for key in shown if any(isinstance(record.get(key), int | float) for record in records)
@@ -98,19 +99,12 @@ def print_table(
 
 def print_summary(summary: "Summary") -> None:
     """Print counts per sequence, extent, spacing and warnings; the table has at most SEQUENCES_SHOWN rows."""
-    console = new_console()
-    if summary.sequences:
-        sequences = [asdict(sequence) for sequence in summary.sequences[:SEQUENCES_SHOWN]]
-        print_records(sequences, title=f"{summary.places:,} places")
-    if len(summary.sequences) > SEQUENCES_SHOWN:
-        console.print(f"and {len(summary.sequences) - SEQUENCES_SHOWN:,} more sequences")
-    for what, counts in (("conditions", summary.conditions), ("splits", summary.splits)):
-        if any(counts):
-            console.print(f"{what}: " + ", ".join(f"{name or 'none'} {count:,}" for name, count in counts.items()))
-    for frame in summary.frames:
-        sides = " x ".join(f"{high - low:,.1f}" for low, high in zip(frame.low, frame.high, strict=True))
-        console.print(f"frame {frame.frame}: {sides} {frame.unit}" + (f", {frame.crs}" if frame.crs else ""))
-    console.print(f"yaw known for {summary.with_yaw:,}, time for {summary.with_time:,} of {summary.places:,} places")
+    sequences = [asdict(sequence) for sequence in summary.sequences]
+    frames = [asdict(frame) for frame in summary.frames]
+    facts = {name: getattr(summary, name) for name in ("places", "conditions", "splits", "with_yaw", "with_time")}
+    print_records(sequences[:SEQUENCES_SHOWN], title=f"{len(sequences):,} sequences")
+    print_records(frames, title="frames")
+    print_record(facts)
     print_notes(summary.notes)
 
 

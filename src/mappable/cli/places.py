@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from mappable.cli.common import AsJson, OverwriteFiles, Table, check_new
+from mappable.cli.common import AsJson, OverwriteFiles, Table, check_out, write_out
 from mappable.cli.output import print_json, print_notes, print_records, print_summary
 from mappable.errors import BadInputError, listed
 
@@ -50,7 +50,6 @@ def show(
     from dataclasses import asdict
 
     from mappable.exchange.poses import poses_of_places
-    from mappable.exchange.writers import check_outputs, files_of, write_poses
     from mappable.places.files import load_places
     from mappable.places.picture import draw_map
     from mappable.places.summary import summarize
@@ -58,13 +57,10 @@ def show(
 
     pictures = [file for file in out or () if file.suffix in PICTURES]
     outputs = [file for file in out or () if file.suffix not in PICTURES]
-    check_new(overwrite, *pictures, *files_of(outputs))
     places = load_places(table)
-    if outputs:
-        positions = poses_of_places(places)
-        check_outputs(outputs, positions)
-        for sentence in write_poses(outputs, positions):
-            typer.echo(sentence, err=True)
+    positions = poses_of_places(places)
+    check_out(outputs, positions, overwrite, *pictures)
+    write_out(outputs, positions)
     summary = summarize(places, converting_again(table))
     if as_json:
         print_json(asdict(summary))

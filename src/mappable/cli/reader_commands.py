@@ -134,11 +134,6 @@ def _command(reader: Reader) -> Any:
     def run(**values: Any) -> None:
         own = {option.name: values.pop(option.name) for option in reader.options}
         values.setdefault("spacing", None)  # some readers choose images by an option of their own
-        if values.pop("list", False) and reader.function("contents"):
-            print_table(*reader.function("contents")(values["root"]), numbers=("messages",))
-            return
-        if values["out"] is None:
-            raise typer.BadParameter("give the folder OUT, or --list")
         _run(reader.name, own, **values)
 
     left_out = {"reader", "options", *(option.name for option in reader.options)}
@@ -159,15 +154,6 @@ def _command(reader: Reader) -> Any:
         )
         for option in reader.options
     ]
-    if reader.function("contents"):  # OUT is not needed with --list
-        out = next(parameter for parameter in common if parameter.name == "out")
-        common[common.index(out)] = out.replace(default=None)
-        flag = typer.Option(
-            "--list", help="Show what is in ROOT, and stop.", rich_help_panel=f"Options of {reader.name}"
-        )
-        own.append(
-            inspect.Parameter("list", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, flag])
-        )
     parameters = sorted(common + own, key=lambda parameter: parameter.default is not inspect.Parameter.empty)
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -196,16 +182,19 @@ def _auto_command() -> Any:
         """
         from mappable.readers.registry import propose
 
-        found = propose(root)
+        proposals = propose(root)
         if as_json:
-            print_json({"proposals": [asdict(one) for one in found]})
+            print_json({"proposals": [asdict(proposal) for proposal in proposals]})
             return
-        for one in found:
-            typer.echo(f"{one.evidence}: {find_reader(one.reader).summary}")
-            remark = f"   # {one.remark}" if one.remark else ""
-            typer.echo(f"    mappable convert {one.reader} {shlex.quote(str(root))} {shlex.quote(str(out))}{remark}")
-        if len(found) > 1:
-            typer.echo(f"{len(found)} readers fit; `mappable convert READER --help` shows what each one reads")
+        for proposal in proposals:
+            reader = find_reader(proposal.reader)
+            typer.echo(f"{proposal.evidence}: {reader.summary}")
+            if contents := reader.function("contents"):
+                print_table(*contents(root), numbers=("messages",))
+            command = f"mappable convert {reader.name} {shlex.quote(str(root))} {shlex.quote(str(out))}"
+            typer.echo(f"    {command}" + (f"   # {proposal.remark}" if proposal.remark else ""))
+        if len(proposals) > 1:
+            typer.echo(f"{len(proposals)} readers fit; `mappable convert READER --help` shows what each one reads")
 
     return _made(auto, AUTO, "Look at a collection and propose commands that convert it.")
 

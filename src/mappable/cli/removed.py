@@ -31,6 +31,7 @@ REMOVED = {
     "export --images": "use `export_int8(..., count=...)` in Python",
     "places show --picture": "use --out FILE.png",
     "convert --dimensions": "positions keep z if the collection has it; use `convert(..., dimensions=...)` in Python",
+    "convert rosbag --list": "use `mappable convert auto BAG`",
     "convert --verify": "delete OUT/pixels to decode all files again",
     "convert --workers": "use `convert(..., workers=...)` in Python",
     "map reliability": "the report of `mappable evaluate MAP QUERIES OUT` shows the intervals against the truth",

@@ -74,7 +74,7 @@ class Bag:
 
     def _choices(self, types: Collection[str]) -> str:
         names = [topic.name for topic in self.topics.values() if topic.type in types]
-        return f"topics of such types: {listed(names) or 'none'}; --list shows all topics"
+        return f"topics of such types: {listed(names) or 'none'}; `mappable convert auto` shows all topics"
 
     def messages(self, topics: Collection[Topic]) -> Iterator[tuple[Topic, int, int, bytes]]:
         """Each message of some topics: topic, number in the topic, time of recording (ns) and bytes."""

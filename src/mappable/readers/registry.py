@@ -13,7 +13,7 @@ A module may also have:
 - `REMARK`: what to check before a conversion
 - `SIZE`: default size of packed images
 - `lenses(root, **options)`: the lenses of distorted images by path
-- `contents(root)`: what is in a collection, for `--list`: a header and rows
+- `contents(root)`: what is in a collection, for `convert auto`: a header and rows
 """
 
 import importlib

@@ -147,10 +147,7 @@ def motions_of_track(track: Track, count: int, seconds: Floats | None, dimension
                 " pose per point"
             )
         else:
-            raise BadInputError(
-                f"{track.file}: the poses are from {track.seconds[0]:.3f} to {track.seconds[-1]:.3f} s, but the images"
-                f" from {seconds.min():.3f} to {seconds.max():.3f} s: give odometry of the same drive"
-            )
+            raise track.unmet(seconds.min(), seconds.max())
     i = np.flatnonzero(np.diff(pieces) == 0)
     back = frames[i].transpose(0, 2, 1)
     metres, turns = np.einsum("mab,mb->ma", back, positions[i + 1] - positions[i]), back @ frames[i + 1]

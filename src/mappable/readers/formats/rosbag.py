@@ -11,7 +11,7 @@
         bag.json                identifies the bag and topic of the images
       monday-left-image-frames/ the same with `--image-topic /left/image`
 
-`mappable convert rosbag ROOT --list` shows all topics. The reader needs the package rosbags, but no ROS: `pip install
+`mappable convert auto ROOT` shows all topics. The reader needs the package rosbags, but no ROS: `pip install
 'mappable[ros]'`.
 
 - Images: `sensor_msgs/Image` (color, gray, Bayer, YUV 4:2:2) and `sensor_msgs/CompressedImage`. JPEG and PNG bytes are
@@ -64,7 +64,7 @@ from mappable.readers.transforms import Transform
 
 ONE_FILE = True
 TRIAL = False  # a bag is long
-REMARK = "first look at the topics with --list"
+REMARK = "choose among the topics above"
 RECORD = "bag.json"
 USES = {"image": bags.IMAGES, "position": bags.POSES, "lens": (bags.CAMERA_INFO,), "transform": bags.TRANSFORMS}
 
@@ -137,7 +137,7 @@ def read(
 
 
 def contents(root: Path) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The topics of all bags, as a table for `--list`: its header and its rows."""
+    """The topics of all bags, as a table for `convert auto`: its header and its rows."""
     rows: list[tuple[str, ...]] = []
     for file in find_bags(root):
         with opened(file) as bag:
