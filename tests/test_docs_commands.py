@@ -245,8 +245,7 @@ class Workshop:
         elif arguments[0] == "simulate" and (out := parse(arguments).get("out")) is not None:
             self._draw(arguments, str(out))
         elif arguments[0] == "reproduce" and "nordland" not in arguments:
-            # what is to be reported on was made before
-            _copy(self._once(arguments, [f"reproduce {arguments[1]}"] * ("--report-only" in arguments)), Path())
+            _copy(self._once(arguments), Path())
         else:
             _invoke(arguments)
 

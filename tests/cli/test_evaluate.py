@@ -21,7 +21,7 @@ from mappable.evaluation.result import Accuracy
 from mappable.evaluation.result import Result as Found
 from mappable.evaluation.scoring import Scoring, retrieval
 from mappable.evaluation.tables import Column, table
-from mappable.localization.map import Map
+from mappable.localization.map import Map, open_map
 from mappable.maps.encoders import encoder_of
 from mappable.maps.landmarks import Landmarks
 from mappable.places.files import load_places, save_places
@@ -125,10 +125,9 @@ def test_queries_keep_their_ids_where_landmarks_have_the_same(
     mappable: Invoke, wall: Path, wall_encoder: Path, copied_map: Path, later: Path, tmp_path: Path
 ) -> None:
     def evaluated(folder: Path) -> Found:
-        opened, queries = Landmarks.open(folder), load_places(later)
-        return evaluate_map(
-            opened, encoder_of(opened), queries, positive_radius=5, negative_radius=15, protocols=["table1"]
-        )[0]
+        opened, queries = open_map(folder), load_places(later)
+        radii = {"positive_radius": 5, "negative_radius": 15}
+        return evaluate_map(opened, queries, **radii, protocols=["table1"])[0]
 
     rain, ids = load_places(wall).where(sequence="rain"), load_places(later).place_id.tolist()
     save_places(rain.replace(split=""), tmp_path / "rain.parquet")
@@ -195,11 +194,10 @@ def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, 
         (("street-v1", "--set", "marginn=3"), "marginn"),
         (("boreas", "--images", ".", "--protocols", "table2"), "table2"),
         (
-            ("street-v1", "--as-printed"),
+            ("street-v1", "--as-printed", "."),
             "--as-printed works with the paper's sets cold and oxford, got street-v1",
         ),
-        (("oxford", "--as-printed"), "--as-printed needs 30,000 images of Pittsburgh 250k for the clusters; convert"),
-        (("oxford", "--cluster-images", "."), "--cluster-images needs --as-printed"),
+        (("oxford", "--as-printed", "nowhere"), "convert Pittsburgh 250k with: mappable convert pittsburgh"),
     ],
 )
 def test_a_study_that_cannot_be_is_one_sentence(

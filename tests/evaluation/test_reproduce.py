@@ -220,7 +220,7 @@ def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         photograph(tmp_path / f"pittsburgh/000/{number:06d}_pitch1_yaw1.jpg", 3 * number)
     save_places(read_places("pittsburgh", tmp_path / "pittsburgh"), tmp_path / "places" / "places.parquet")
     words = ["oxford", tmp_path / "out", "--images", oxford, "--rows", "off-the-shelf", "--protocols", "table1"]
-    words += ["--as-printed", "--cluster-images", tmp_path / "places", "--device", "cpu"]
+    words += ["--as-printed", tmp_path / "places", "--device", "cpu"]
     command = ["reproduce", *map(str, words), "--set", "size=48x32", "--set", "clusters=4", "--set", "landmarks=8"]
     missing = CliRunner().invoke(app, command).exception
     assert "vgg16-caffe is not in the cache" in str(missing)

@@ -53,14 +53,6 @@ def evaluate(
         float | None,
         typer.Option(help="Second, wider radius to report (default: the encoder's negative radius).", metavar="METRES"),
     ] = None,
-    block: Annotated[
-        float | None,
-        typer.Option(
-            help="Length of the route stretches that the bootstrap of confidence intervals draws "
-            "(default: the wider radius).",
-            metavar="METRES",
-        ),
-    ] = None,
     protocols: Annotated[
         str | None,
         typer.Option(
@@ -95,14 +87,15 @@ def evaluate(
     from mappable.evaluation.evaluate import evaluate_map
     from mappable.evaluation.report import PAGE, failures_of, write_report
     from mappable.evaluation.result import RESULT
+    from mappable.localization.map import Map
     from mappable.maps.landmarks import Landmarks
     from mappable.places.files import load_places
 
     check_new(overwrite, out / RESULT, out / PAGE)
-    opened = Landmarks.open(folder)
+    landmarks = Landmarks.open(folder)
     places = load_queries(queries)
     loaded = encoder_or_descriptors(
-        opened,
+        landmarks,
         load_places(queries),  # an .npy file has a row for each of them
         encoder=encoder,
         descriptors=descriptors,
@@ -112,13 +105,11 @@ def evaluate(
     )
     command = shlex.join(["mappable", *sys.argv[1:]])
     result, setup, images = evaluate_map(
-        opened,
-        loaded,
+        Map(landmarks, loaded),
         places,
-        name=name or opened.name,
+        name=name or landmarks.name,
         positive_radius=positive_radius,
         negative_radius=negative_radius,
-        block=block,
         protocols=None if protocols is None else [one.strip() for one in protocols.split(",")],
         command=command,
         away=away or (),

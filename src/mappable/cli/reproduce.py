@@ -50,18 +50,12 @@ def reproduce(
         typer.Option("--set", help="Change a setting for all rows; may be repeated.", metavar="KEY=VALUE"),
     ] = None,
     as_printed: Annotated[
-        bool,
-        typer.Option(
-            "--as-printed",
-            help="Start as the paper does: weights vgg16-caffe, clusters of 30,000 Pittsburgh images. The loss stays "
-            "that of the authors' code, with residuals divided by r1², not the printed sum in m². "
-            "Only for oxford and cold.",
-        ),
-    ] = False,
-    cluster_images: Annotated[
         Path | None,
         typer.Option(
-            help="With --as-printed (required): Pittsburgh 250k, written by `mappable convert pittsburgh`.",
+            "--as-printed",
+            help="Start as the paper does: weights vgg16-caffe, clusters of 30,000 images of Pittsburgh 250k, which "
+            "`mappable convert pittsburgh` wrote. The loss stays that of the authors' code, with residuals divided by "
+            "r1², not the printed sum in m². Only for oxford and cold.",
             metavar="PLACES",
         ),
     ] = None,
@@ -75,20 +69,7 @@ def reproduce(
             help="Keep every N-th image of each run of a simulated set, for a quicker result.", metavar="N", min=1
         ),
     ] = 1,
-    away: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--away",
-            help="Also score every model on the images of another folder of `mappable convert` or `mappable simulate`. "
-            "A match within RADIUS counts as correct there. May be repeated. "
-            "Some sets have other simulated worlds by default.",
-            metavar="PLACES[:RADIUS]",
-        ),
-    ] = None,
     device: Device = "auto",
-    report_only: Annotated[
-        bool, typer.Option("--report-only", help="Do not train; write the report on the finished models.")
-    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace models in OUT that were trained with other settings or images.")
     ] = False,
@@ -119,14 +100,11 @@ def reproduce(
     elif named.preset is None:
         raise BadInputError(f"{name} has no preset; add --settings FILE, such as studies/{name}/{name}.yaml")
     changes = values or []
-    if as_printed:
-        changes = [*printed_settings(name, cluster_images, changes), *changes]
-    elif cluster_images is not None:
-        raise BadInputError("--cluster-images needs --as-printed; without it, give --set init_source=PLACES")
+    if as_printed is not None:
+        changes = [*printed_settings(name, as_printed, changes), *changes]
     models = plan(named, rows_named(_names(rows)), _numbers(seeds), changes)
-    if as_printed and models and not report_only:
+    if as_printed is not None and models:
         check_weights(models[0].settings)
-    command = shlex.join(["mappable", *(word for word in sys.argv[1:] if word != "--report-only")])
     study = load_study(
         named,
         root,
@@ -137,27 +115,23 @@ def reproduce(
         choose=choose,
         device=device,
         overwrite=overwrite,
-        as_printed=as_printed,
-        command=command,
-        away=[*named.away, *(away or ())],
+        as_printed=as_printed is not None,
+        command=shlex.join(["mappable", *sys.argv[1:]]),
+        away=named.away,
     )
-    if not report_only:
-        try:
-            for number, result in enumerate(study.run(models), 1):
-                found = ""
-                if accuracy := result.get(Accuracy):
-                    found = f": {accuracy.positive[0]:.1f} % within {result.positive_radius:g} {result.unit}"
-                typer.echo(f"{number} of {len(models)}: {result.title}, seed {result.seed}{found}", err=True)
-        except TrainingStopped as stopped:
-            typer.echo(f"{stopped}; the same command continues from there", err=True)
-            raise typer.Exit(130) from None
+    try:
+        for number, result in enumerate(study.run(models), 1):
+            found = ""
+            if accuracy := result.get(Accuracy):
+                found = f": {accuracy.positive[0]:.1f} % within {result.positive_radius:g} {result.unit}"
+            typer.echo(f"{number} of {len(models)}: {result.title}, seed {result.seed}{found}", err=True)
+    except TrainingStopped as stopped:
+        typer.echo(f"{stopped}; the same command continues from there", err=True)
+        raise typer.Exit(130) from None
     results = study.results(models)
-    if report_only and not results:
-        raise BadInputError(f"{home}: no results to report yet for the given models, settings and images")
     if len(results) < len(models):
         finished = f"{len(results)} of {len(models)} models are finished with these settings and images"
-        others = "run again without --report-only" if report_only else "another process is working on the rest"
-        typer.echo(f"{finished}; {others}", err=True)
+        typer.echo(f"{finished}; another process is working on the rest", err=True)
     page = study.report(results) if results else None
     if page is not None or as_json:
         print_accuracy(results, page, as_json)

@@ -13,18 +13,16 @@ from mappable.places.files import load_places
 
 WEIGHTS = "vgg16-caffe"
 CLUSTER_IMAGES = 30_000  # the paper, section V.A
-HINT = "convert Pittsburgh 250k with: mappable convert pittsburgh FOLDER PLACES, and add --cluster-images PLACES"
+HINT = "convert Pittsburgh 250k with: mappable convert pittsburgh FOLDER PLACES, and give --as-printed PLACES"
 
 
-def printed_settings(name: str, cluster_images: Path | None, changes: Sequence[str] = ()) -> list[str]:
+def printed_settings(name: str, cluster_images: Path, changes: Sequence[str] = ()) -> list[str]:
     """The settings of the paper's start, as KEY=VALUE; `cluster_images` is a converted set, which is checked here.
 
     `changes` are the user's own KEY=VALUE; raises if one of them changes these settings.
     """
     if name not in paper.SIZES:
         raise BadInputError(f"--as-printed works with the paper's sets {' and '.join(paper.SIZES)}, got {name}")
-    if cluster_images is None:
-        raise BadInputError(f"--as-printed needs {CLUSTER_IMAGES:,} images of Pittsburgh 250k for the clusters; {HINT}")
     _check_pittsburgh(cluster_images)
     settings = {
         "weights": WEIGHTS,

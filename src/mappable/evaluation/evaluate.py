@@ -23,7 +23,7 @@ from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.features.about import version_of_mappable
 from mappable.features.foreign.filed import FiledDescriptors
-from mappable.features.image_encoder import ImageEncoder
+from mappable.localization.map import Map
 from mappable.maps.landmarks import Landmarks
 from mappable.places.joining import concatenate, in_frames
 from mappable.places.pixels import ImageFiles, Images
@@ -66,14 +66,12 @@ def run_facts(device: torch.device, command: str) -> dict[str, Any]:
 
 
 def evaluate_map(
-    landmarks: Landmarks,
-    encoder: ImageEncoder,
+    opened: Map,
     queries: Places,
     *,
     name: str = "queries",
     positive_radius: float | None = None,
     negative_radius: float | None = None,
-    block: float | None = None,
     protocols: Sequence[str] | None = None,
     command: str = "",
     away: Sequence[str] = (),
@@ -84,14 +82,14 @@ def evaluate_map(
     sets, see `away_place`: the protocol home-and-away then runs on them too. Returns the result, and the setup and the
     images that a report needs.
     """
-    landmarks.check_encoder(encoder.fingerprint)
+    landmarks, encoder = opened.landmarks, opened.encoder
     queries = queries.decoded_as(landmarks.places.decoding)
     positive = encoder.about.positive_radius if positive_radius is None else positive_radius
     negative = encoder.about.negative_radius if negative_radius is None else negative_radius
     if positive is None or negative is None:
         raise BadInputError("the encoder does not record its radii; give --positive-radius and --negative-radius")
     others = tuple(away_place(one, radius=positive, unit=landmarks.unit) for one in away)
-    setup = _setup_of_map(landmarks, queries, name, positive, negative, block)
+    setup = _setup_of_map(landmarks, queries, name, positive, negative)
     images = ImageFiles(setup.places, encoder.about.size, encoder.about.fit)
     described = encoder.embed(queries)
     known = landmarks.store.take(np.arange(len(landmarks)))
@@ -101,7 +99,7 @@ def evaluate_map(
         descriptors,
         encoder.about,
         None if isinstance(encoder, FiledDescriptors) else lambda: (encoder, images),
-        landmarks.calibration,
+        opened.calibration,
         away=others,
         own_images=False,
     )
@@ -120,17 +118,18 @@ def evaluate_map(
     return result, setup, images
 
 
-def _digests(opened: Landmarks) -> dict[str, str]:
+def _digests(landmarks: Landmarks) -> dict[str, str]:
     """Digests of the landmarks and of the calibration of a map; the latter is "" without a calibration."""
-    landmarks = hashlib.sha256("\0".join(opened.places.place_id).encode() + opened.places.positions.tobytes())
-    found = opened.calibration
-    calibration = None if found is None else hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode())
-    return {"landmarks": landmarks.hexdigest()[:16], "calibration": calibration.hexdigest()[:16] if calibration else ""}
+    places, calibration = landmarks.places, landmarks.calibration
+    chosen = hashlib.sha256("\0".join(places.place_id).encode() + places.positions.tobytes())
+    parts = {"landmarks": chosen.hexdigest()[:16], "calibration": ""}
+    if calibration is not None:
+        fitted = json.dumps(calibration.to_json(), sort_keys=True)
+        parts["calibration"] = hashlib.sha256(fitted.encode()).hexdigest()[:16]
+    return parts
 
 
-def _setup_of_map(
-    landmarks: Landmarks, queries: Places, name: str, positive: float, negative: float, block: float | None
-) -> Setup:
+def _setup_of_map(landmarks: Landmarks, queries: Places, name: str, positive: float, negative: float) -> Setup:
     """A setup of all landmarks and all queries. Queries keep their ids; landmarks get a prefix, so ids stay unique."""
     if not len(queries):
         raise BadInputError(f"{name}: no queries")
@@ -151,7 +150,6 @@ def _setup_of_map(
         concatenate([known, asked]),
         positive_radius=positive,
         negative_radius=negative,
-        block=block,
         gallery_landmarks=len(known),
         matrices=None,
     )
