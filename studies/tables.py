@@ -224,18 +224,19 @@ def describe_home_and_away() -> str:
 
 
 def describe_proportionality() -> str:
-    """Pearson within the negative radius across visits, and errors of metres, for descriptors and fitted metres."""
-    columns = ["set", "encoder", "descriptor: Pearson", "fitted metres: **Pearson**"]
-    columns += ["descriptor: error of metres, %", "fitted metres: error, %"]
+    """Pearson within the negative radius across visits for descriptors and fitted metres; the error of the latter."""
+    columns = ["set", "encoder", "descriptor", "**fitted metres**", "error, %"]
     tested = read("metric/test.json")
     rows = []
     for home, name in HOMES.items():
         for candidate, title in (("off-the-shelf", "off the shelf"), ("default", "trained")):
             own = [row for row in tested if (row["home"], row["candidate"]) == (home, candidate)]
-            kinds = [[row["descriptor"] for row in own], [row["metric"]["all visits"] for row in own]]
-            means = [fmean(one["across pearson r2"] for one in kind) for kind in kinds]
-            errors = [100 * fmean(one["across error r1-r2"] for one in kind) for kind in kinds]
-            rows.append([name, title, f"{means[0]:.2f}", f"**{means[1]:.2f}**", f"{errors[0]:.0f}", f"{errors[1]:.0f}"])
+            fitted = [row["metric"]["all visits"] for row in own]
+            plain, metres = (
+                fmean(one["across pearson r2"] for one in kind) for kind in ([row["descriptor"] for row in own], fitted)
+            )
+            error = 100 * fmean(one["across error r1-r2"] for one in fitted)
+            rows.append([name, title, f"{plain:.2f}", f"**{metres:.2f}**", f"{error:.0f}"])
     return write(columns, rows)
 
 
