@@ -226,8 +226,11 @@ def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "vgg16-caffe is not in the cache" in str(missing)
     assert "mappable encoders vgg16-caffe" in str(missing)
     torch.save(weights, tmp_path / "caffe.pth")
-    own = hashlib.sha256((tmp_path / "caffe.pth").read_bytes()).hexdigest()
-    for each in (["encoders", "vgg16-caffe", "--file", str(tmp_path / "caffe.pth"), "--sha256", own], command):
+    caffe = WEIGHT_SETS["vgg16-caffe"]
+    published = hashlib.sha256((tmp_path / "caffe.pth").read_bytes()).hexdigest()[:8]
+    sources = tuple(replace(source, sha256=published) for source in caffe.sources)
+    monkeypatch.setitem(WEIGHT_SETS, "vgg16-caffe", replace(caffe, sources=sources))
+    for each in (["encoders", "vgg16-caffe", "--file", str(tmp_path / "caffe.pth")], command):
         done = CliRunner().invoke(app, each)
         assert done.exit_code == 0, done.output
     encoder = Encoder.load(tmp_path / "out" / MODELS / "off-the-shelf-seed0" / "encoder.safetensors")
