@@ -124,8 +124,7 @@ def test_evaluation_and_added_landmarks_decode_alike(
     opened, asked = open_map(moved_map), load_places(raw_wall).where(split="test")[:40]
     radii = {"positive_radius": 5.0, "negative_radius": 20.0, "protocols": ["curves"]}
     raw, unknown = (
-        evaluate_map(opened, places, **radii)[0].get(Curves)
-        for places in (asked, asked.replace(decoding=None))
+        evaluate_map(opened, places, **radii)[0].get(Curves) for places in (asked, asked.replace(decoding=None))
     )
     np.testing.assert_equal(asdict(unknown), asdict(raw))
     grown = shutil.copytree(moved_map, tmp_path / "grown")
