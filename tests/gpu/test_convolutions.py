@@ -1,83 +1,117 @@
-"""Compiled training and fused descriptions compute what single steps do."""
+"""The fused convolutions compute what the single steps do, and the kernels exactly that."""
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from mappable.features.convolutions import convolve, halve
-from mappable.features.embedding import backbone_precision
-from mappable.features.encoder import Encoder
-
+pytest.importorskip("triton", reason="no Triton here")
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-BACKBONES = pytest.mark.parametrize("backbone", ["vgg16", "resnet50_keras"])
+SHAPES = [(2, 64, 5, 7), (3, 128, 6, 4), (1, 512, 9, 9), (2, 1024, 3, 5), (40, 64, 91, 61)]
 
 
-@pytest.fixture
-def encoder_of() -> object:
-    """Make a small encoder on the GPU."""
-
-    def make(backbone: str) -> tuple[Encoder, Tensor]:
-        torch.manual_seed(0)
-        encoder = Encoder.create(weights="random", size=(64, 48), clusters=8, backbone=backbone).to("cuda")
-        pixels = torch.randint(0, 256, (6, 48, 64, 3), dtype=torch.uint8, device="cuda")
-        encoder.initialize(pixels.cpu().numpy(), most=6, locations=12)
-        return encoder, pixels
-
-    return make
+def half_maps(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, device="cuda").bfloat16().contiguous(memory_format=torch.channels_last)
 
 
-def error(values: list[Tensor], exact: list[Tensor]) -> list[float]:
-    return [float((value - right).norm() / right.norm()) for value, right in zip(values, exact, strict=True)]
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_relu_goes_backwards_with_the_sum_for_the_bias(shape: tuple[int, ...]) -> None:
+    from mappable.features import kernels
+
+    torch.manual_seed(0)
+    output, gradient = half_maps(*shape).relu(), half_maps(*shape)
+    result, total = kernels.relu_backward(gradient, output)
+    expected = torch.where(output > 0, gradient, 0)
+    assert torch.equal(result, expected)
+    torch.testing.assert_close(total, expected.float().sum((0, 2, 3)), atol=1e-2, rtol=1e-4)
+    assert torch.equal(total, kernels.relu_backward(gradient, output)[1])
 
 
-@BACKBONES
-def test_compiled_gradients_are_as_near_to_float32_as_those_of_single_steps(backbone: str, encoder_of: object) -> None:
-    encoder, pixels = encoder_of(backbone)  # type: ignore[operator]
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pooling_takes_the_first_of_the_largest_as_torch_does(shape: tuple[int, ...]) -> None:
+    from mappable.features import kernels
 
-    def gradients(network: nn.Module, precision: str) -> list[Tensor]:
-        with backbone_precision("cuda", precision):  # type: ignore[arg-type]
-            descriptors = network(pixels)
-            (descriptors[0] - descriptors[1:]).square().sum().backward()
-        values = [parameter.grad.clone() for parameter in encoder.parameters() if parameter.grad is not None]
-        encoder.zero_grad()
-        return [descriptors.detach(), *values]
+    torch.manual_seed(0)
+    maps = half_maps(*shape)
+    ties = (4 * maps).round() / 4  # many
+    before = ties.clone().requires_grad_()
+    pooled = nn.functional.max_pool2d(before.relu(), 2)
+    assert torch.equal(kernels.pool(ties.relu()), pooled)
+    gradient = torch.randn_like(pooled)
+    pooled.backward(gradient)
+    result, total = kernels.pool_backward(gradient, ties.relu())
+    assert before.grad is not None
+    assert torch.equal(result, before.grad)
+    torch.testing.assert_close(total, before.grad.float().sum((0, 2, 3)), atol=1e-2, rtol=1e-4)
 
-    compiled_network = torch.compile(encoder, dynamic=False)
-    exact, single = gradients(encoder, "float32"), gradients(encoder, "bfloat16")
-    compiled = gradients(compiled_network, "bfloat16")
-    again = gradients(compiled_network, "bfloat16")
-    torch.compiler.reset()
-    assert all(torch.equal(value, same) for value, same in zip(compiled, again, strict=True))
+
+def gradients(network: nn.Module, pixels: torch.Tensor, half: bool) -> list[torch.Tensor]:
+    from mappable.features.embedding import backbone_precision
+
+    with backbone_precision("cuda", "bfloat16" if half else "float32"):
+        descriptors = network(pixels)
+        (descriptors[0] - descriptors[1:]).square().sum().backward()
+    found = [parameter.grad.clone() for parameter in network.parameters() if parameter.grad is not None]
+    network.zero_grad()
+    return [descriptors.detach(), *found]
+
+
+@pytest.mark.parametrize("backbone", ["vgg16", "resnet50", "resnet50_keras"])
+def test_fused_steps_are_as_near_to_float32_as_single_ones_in_bfloat16(
+    backbone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mappable.features import convolutions
+    from mappable.features.encoder import Encoder
+
+    torch.manual_seed(0)
+    encoder = Encoder.create(weights="random", size=(64, 48), clusters=8, backbone=backbone).to("cuda")
+    pixels = torch.randint(0, 256, (6, 48, 64, 3), dtype=torch.uint8, device="cuda")
+    encoder.initialize(pixels.cpu().numpy(), most=6, locations=12)
+    exact = gradients(encoder, pixels, half=False)
+    fused = gradients(encoder, pixels, half=True)
+    assert all(torch.equal(one, again) for one, again in zip(fused, gradients(encoder, pixels, half=True), strict=True))
+    monkeypatch.setattr(convolutions, "_can_fuse", lambda device: False)
+    single = gradients(encoder, pixels, half=True)
+
+    def error(found: list[torch.Tensor]) -> list[float]:
+        return [float((one - right).norm() / right.norm()) for one, right in zip(found, exact, strict=True)]
+
     deepest = 0.3 if backbone == "vgg16" else 0.7  # ResNet-50 has 40 layers, and random weights
-    assert max(error(compiled, exact)) < deepest
-    assert sum(error(compiled, exact)) < 1.1 * sum(error(single, exact))
+    assert max(error(fused)) < deepest
+    assert sum(error(fused)) < 1.1 * sum(error(single))
 
 
-@BACKBONES
-def test_fused_descriptions_are_as_near_to_float32_as_those_of_single_steps(backbone: str, encoder_of: object) -> None:
-    encoder, pixels = encoder_of(backbone)  # type: ignore[operator]
-    with torch.no_grad(), backbone_precision("cuda", "float32"):
-        exact = encoder(pixels)
-    with backbone_precision("cuda", "bfloat16"):
-        single = encoder(pixels).detach()
-        with torch.no_grad():
-            fused = encoder(pixels)
-    (of_fused,), (of_single,) = error([fused], [exact]), error([single], [exact])
-    assert of_fused < 1.1 * of_single + 1e-3
+def test_a_sum_is_part_of_the_convolution() -> None:
+    from mappable.features.convolutions import convolve
 
-
-@pytest.mark.parametrize("size", [(4, 6), (5, 7), (1, 2)])
-def test_two_maxima_are_the_pooling_of_torch(size: tuple[int, int]) -> None:
-    maps = torch.randn(2, 64, *size, device="cuda").bfloat16().contiguous(memory_format=torch.channels_last)
-    with torch.no_grad():
-        assert halve(maps).equal(nn.functional.max_pool2d(maps, 2)) if min(size) > 1 else halve(maps).numel() == 0
+    torch.manual_seed(0)
+    layer = nn.Conv2d(64, 256, 1).to("cuda")
+    maps, plus = half_maps(3, 64, 6, 7).requires_grad_(), half_maps(3, 256, 6, 7).requires_grad_()
+    with torch.autocast("cuda", torch.bfloat16):
+        found = convolve(maps, layer, plus=plus)
+    expected = (layer(maps.float()) + plus.float()).relu()
+    torch.testing.assert_close(found.float(), expected, atol=0.03, rtol=0.02)
+    gradient = torch.randn_like(found)
+    leaves = (maps, plus, layer.weight, layer.bias)
+    ours = torch.autograd.grad(found, leaves, gradient)
+    theirs = torch.autograd.grad(expected, leaves, gradient.float())
+    for one, right in zip(ours, theirs, strict=True):
+        assert (one.float() - right.float()).norm() < 0.1 * right.norm()
+    assert torch.equal(ours[1], torch.where(found > 0, gradient, 0))
 
 
 def test_what_lay_in_memory_before_does_not_matter() -> None:
-    layer = nn.Conv2d(3, 64, 3, padding=1).to("cuda")
-    maps = torch.randn(4, 3, 20, 20, device="cuda").contiguous(memory_format=torch.channels_last)
+    from mappable.features.convolutions import convolve
+
+    layer = nn.Conv2d(64, 64, 3, padding=1).to("cuda")
+    maps = half_maps(4, 64, 20, 20)
     for _ in range(3):
         torch.full((64, 64, 20, 20), torch.nan, device="cuda", dtype=torch.bfloat16)  # freed at once
-        with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
-            assert convolve(maps, layer).isfinite().all()
-            assert convolve(maps[:0], layer).shape[0] == 0
+        with torch.autocast("cuda", torch.bfloat16):
+            assert convolve(maps, layer, pool=True).isfinite().all()
+
+
+def test_no_images_give_no_maps() -> None:
+    from mappable.features.convolutions import convolve
+
+    with torch.autocast("cuda", torch.bfloat16):
+        assert convolve(half_maps(0, 64, 20, 20), nn.Conv2d(64, 64, 3, padding=1).to("cuda"), pool=True).shape[0] == 0

@@ -59,7 +59,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize(("backbone", "trainable"), [("small", "last"), ("vgg16", "all")])
+@pytest.mark.parametrize(("backbone", "trainable"), [("small", "all"), ("small", "last"), ("vgg16", "all")])
 def test_one_rank_with_nccl_trains_like_a_plain_process(
     backbone: str,
     trainable: str,

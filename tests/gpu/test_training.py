@@ -31,7 +31,9 @@ from mappable.places.table import Places
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
 Toy = tuple[Places, Pixels]
-BACKBONES = pytest.mark.parametrize(("backbone", "precision"), [("small", "float32"), ("vgg16", "auto")])
+BACKBONES = pytest.mark.parametrize(
+    ("backbone", "precision"), [("small", "float32"), ("vgg16", "auto"), ("resnet50", "auto")]
+)
 TOY = {
     "positive_radius": 5.0,
     "negative_radius": 12.0,

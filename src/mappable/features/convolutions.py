@@ -1,56 +1,117 @@
-"""A convolution with its sum and ReLU, which cuDNN computes together where no gradient is needed.
+"""A convolution with its sum, ReLU and max-pooling: in single steps, or fused on a GPU.
 
 The operations between convolutions are a third of the work of a VGG on a GPU, because each reads and writes all maps.
-Training compiles the network for the same reason (`learning.learner`).
+In bfloat16 they are fused. Sum and ReLU are part of the convolution. The backward pass does pooling, ReLU and the sum
+for the bias together. Fused and single steps compute the same, except for NaN. In bfloat16 they round at different
+places.
 """
+
+import warnings
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from mappable.features.embedding import has_bfloat16
 
 CHANNEL_MULTIPLE = 8  # tensor cores take 8 channels at once; zero channels fill up the rest
 
 
-def convolve(maps: Tensor, layer: nn.Conv2d, *, plus: Tensor | None = None) -> Tensor:
-    """ReLU of the convolution of maps (n, channels, height, width), to which `plus` is added before."""
-    weight, bias = layer.weight, layer.bias
-    in_bfloat16 = torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda") == torch.bfloat16
-    if maps.is_cuda and in_bfloat16:
-        maps, weight = _filled_up(maps), _filled_up(weight)
-        if not torch.is_grad_enabled() and torch.version.hip is None and bias is not None and len(maps):
-            return _fused(maps, weight, bias, layer, plus)
-    activations: Tensor = layer._conv_forward(maps, weight, bias)
-    return (activations if plus is None else activations.add_(plus)).relu_()
+def convolve(maps: Tensor, layer: nn.Conv2d, *, plus: Tensor | None = None, pool: bool = False) -> Tensor:
+    """ReLU of the convolution `layer` of maps (n, channels, height, width), in which `plus` is added before the ReLU.
 
-
-def halve(maps: Tensor) -> Tensor:
-    """2 x 2 max-pooling of maps (n, channels, height, width). An odd last row or column is ignored.
-
-    Without gradients on a GPU, it avoids PyTorch's pooling, which also finds where the maxima are.
+    With `pool`, also 2 x 2 max-pooling.
     """
-    if torch.is_grad_enabled() or not maps.is_cuda:
-        return nn.functional.max_pool2d(maps, 2)
-    height, width = maps.shape[2] // 2 * 2, maps.shape[3] // 2 * 2
-    rows = torch.maximum(maps[:, :, 0:height:2], maps[:, :, 1:height:2])
-    return torch.maximum(rows[..., 0:width:2], rows[..., 1:width:2])
+    if _can_fuse_layer(maps, layer):
+        tensors = (maps, layer.weight, layer.bias, plus)
+        result: Tensor = _Fused.apply(*tensors, layer, pool)  # type: ignore[no-untyped-call]
+        return result
+    activations = layer(maps)
+    activations = (activations if plus is None else activations.add_(plus)).relu_()
+    return nn.functional.max_pool2d(activations, 2) if pool else activations
 
 
-def _fused(maps: Tensor, weight: Tensor, bias: Tensor, layer: nn.Conv2d, plus: Tensor | None) -> Tensor:
-    strides = (layer.stride, layer.padding, layer.dilation, layer.groups)
-    operands = _bfloat16(maps), _bfloat16(weight)
-    biases = bias.to(torch.bfloat16)
-    activations: Tensor
-    if plus is None:
-        activations = torch.ops.aten.cudnn_convolution_relu(*operands, biases, *strides)
-    else:
-        activations = torch.ops.aten.cudnn_convolution_add_relu(*operands, _bfloat16(plus), 1.0, biases, *strides)
-    return activations
+def _can_fuse_layer(maps: Tensor, layer: nn.Conv2d) -> bool:
+    if maps.device.type != "cuda" or not torch.is_autocast_enabled("cuda"):
+        return False
+    power_of_two = layer.out_channels & (layer.out_channels - 1) == 0  # Triton's blocks must be
+    plain = layer.bias is not None and layer.groups == 1 and torch.get_autocast_dtype("cuda") == torch.bfloat16
+    return power_of_two and plain and _can_fuse(maps.device)
+
+
+@cache
+def _can_fuse(device: torch.device) -> bool:
+    """True if the device has bfloat16 and cuDNN, and Triton can compile for it. A trial run checks Triton."""
+    if torch.version.hip is not None or not has_bfloat16(device) or find_spec("triton") is None:
+        return False
+    from mappable.features import kernels
+
+    try:
+        with torch.cuda.device(device):
+            kernels.pool(torch.zeros(1, 64, 2, 2, dtype=torch.bfloat16, device=device))
+    except Exception as error:  # a compiler can fail in any way
+        warnings.warn(f"Triton does not work on this machine; convolutions take longer: {error}", stacklevel=2)
+        return False
+    return True
+
+
+class _Fused(torch.autograd.Function):
+    """Convolution, optional sum, ReLU and optional pooling in bfloat16, channels last. Parameters may have any type."""
+
+    @staticmethod
+    def forward(
+        context: Any,
+        maps: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        plus: Tensor | None,
+        layer: nn.Conv2d,
+        pool: bool,
+    ) -> Tensor:
+        from mappable.features import kernels
+
+        missing = -weight.shape[1] % CHANNEL_MULTIPLE
+        inputs, weights = (_padded(_bfloat16(tensor), missing) for tensor in (maps, weight))
+        strides = (layer.stride, layer.padding, layer.dilation)
+        biases = bias.to(torch.bfloat16)
+        activations: Tensor
+        if plus is None:
+            activations = torch.ops.aten.cudnn_convolution_relu(inputs, weights, biases, *strides, 1)
+        else:
+            operands = (inputs, weights, _bfloat16(plus), 1.0, biases)
+            activations = torch.ops.aten.cudnn_convolution_add_relu(*operands, *strides, 1)
+        context.save_for_backward(inputs, weights, activations)
+        context.strides, context.pool, context.channels, context.kind = strides, pool, weight.shape[1], weight.dtype
+        with torch.cuda.device_of(activations):  # type: ignore[no-untyped-call]
+            return kernels.pool(activations) if pool else activations
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        from mappable.features import kernels
+
+        inputs, weights, activations = context.saved_tensors
+        gradient = gradient.contiguous(memory_format=torch.channels_last)
+        backward = kernels.pool_backward if context.pool else kernels.relu_backward
+        with torch.cuda.device_of(gradient):  # type: ignore[no-untyped-call]
+            gradient, of_bias = backward(gradient, activations)
+        needed = (*context.needs_input_grad[:2], False)
+        of_maps, of_weight, _ = torch.ops.aten.convolution_backward(
+            gradient, inputs, weights, None, *context.strides, False, (0, 0), 1, needed
+        )
+        of_maps, of_weight = (None if one is None else one[:, : context.channels] for one in (of_maps, of_weight))
+        of_weight = None if of_weight is None else of_weight.to(context.kind)
+        of_plus = gradient if context.needs_input_grad[3] else None
+        return of_maps, of_weight, of_bias.to(context.kind), of_plus, None, None
 
 
 def _bfloat16(tensor: Tensor) -> Tensor:
     return tensor.to(torch.bfloat16, memory_format=torch.channels_last)
 
 
-def _filled_up(tensor: Tensor) -> Tensor:
-    """The tensor (n, c, height, width) with zeros as further channels, up to a multiple of CHANNEL_MULTIPLE."""
-    missing = -tensor.shape[1] % CHANNEL_MULTIPLE
-    return nn.functional.pad(tensor, (0, 0, 0, 0, 0, missing)) if missing else tensor
+def _padded(tensor: Tensor, channels: int) -> Tensor:
+    """The tensor (n, c, height, width) with `channels` more channels of zeros."""
+    return nn.functional.pad(tensor, (0, 0, 0, 0, 0, channels)) if channels else tensor

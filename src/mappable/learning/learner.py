@@ -1,18 +1,16 @@
 """The learner: takes training steps with an encoder and its optimizer, on one device or several."""
 
-import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from importlib.util import find_spec
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from mappable.arrays import Ints
-from mappable.features.embedding import actual_precision, backbone_precision, describe
+from mappable.features.embedding import backbone_precision, describe
 from mappable.features.encoder import Encoder
 from mappable.features.inputs import Inputs
 from mappable.features.recording import Recording, record
@@ -75,15 +73,6 @@ class Learner:
     def optimizer(self) -> torch.optim.Adam:
         """Made for the first step or checkpoint, because PyTorch then loads its compiler, which takes seconds."""
         return torch.optim.Adam(self.parameters, self.settings.learning_rate, fused=self.device.type == "cuda")
-
-    @cached_property
-    def compiled(self) -> Callable[[Tensor], Tensor]:
-        """The network for training steps, compiled on a GPU that computes in bfloat16."""
-        in_bfloat16 = actual_precision(self.device, self.settings.precision) == "bfloat16"
-        if not self.records or not in_bfloat16 or not find_spec("triton"):  # PyTorch's builds for CUDA include Triton
-            return self.network
-        warnings.filterwarnings("ignore", module=r"torch\.(_inductor|jit)")  # hints for developers of networks
-        return torch.compile(self.network, dynamic=False)
 
     def _choose_parameters(self) -> list[nn.Parameter]:
         """Select the parameters to train: those on which the descriptors depend.
@@ -188,13 +177,11 @@ class Learner:
     def finish(self) -> None:
         """Copy the averaged weights, if there are any, to the encoder. No steps can be taken afterwards.
 
-        Recordings, compiled code and gradients are freed. Recordings take many gigabytes and refer back to the
-        learner: without this, they would stay until a garbage collection finds the cycle.
+        Recordings and gradients are freed. Recordings take many gigabytes and refer back to the learner: without this,
+        they would stay until a garbage collection finds the cycle.
         """
         for average, parameter in zip(self.average, self.parameters, strict=False):
             parameter.copy_(average)
-        if self._recorded:
-            torch.compiler.reset()  # it keeps at most eight versions of one function
         self._recorded.clear()
         for parameter in self.parameters:
             parameter.grad = None
@@ -202,7 +189,7 @@ class Learner:
     def _backward(self, loss: Loss, batch: Batch) -> Tensor:
         """Add the gradients of the batch's tuples, and return their TERMS."""
         with backbone_precision(self.device, self.settings.precision):
-            descriptors = self.compiled(batch.inputs.flatten(0, 1))
+            descriptors = self.network(batch.inputs.flatten(0, 1))
         descriptors = descriptors.view(*batch.inputs.shape[:2], -1)
         terms = loss(descriptors, batch.squared_distances)
         if count := batch.known.shape[1]:

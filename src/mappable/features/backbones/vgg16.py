@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from mappable.features.backbones import Backbone
-from mappable.features.convolutions import convolve, halve
+from mappable.features.convolutions import convolve
 
 WIDTHS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512)  # 0: halve by max-pooling
 CONV5 = 24  # index of conv5_1 in torchvision's list of layers
@@ -38,12 +38,12 @@ class VGG16(Backbone):
         return maps
 
     def _through(self, maps: Tensor, first: int, end: int) -> Tensor:
-        """`maps` after the layers from `first` to `end`, excluding `end`. Each convolution includes its ReLU."""
-        for layer in list(self.features)[first:end]:
+        """`maps` after the layers from `first` to `end`, excluding `end`: convolutions with their ReLU and pooling."""
+        for number in range(first, end):
+            layer = self.features[number]
             if isinstance(layer, nn.Conv2d):
-                maps = convolve(maps, layer)
-            elif isinstance(layer, nn.MaxPool2d):
-                maps = halve(maps)
+                pool = isinstance(self.features[number + 2], nn.MaxPool2d)
+                maps = convolve(maps, layer, pool=pool)
         return maps
 
 
