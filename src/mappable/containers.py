@@ -108,8 +108,11 @@ def _npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], Literal[
     if kind.hasobject or kind.kind not in NUMBERS:
         raise ValueError(f"its type is {str(kind)[:80]}")
     expected = stream.tell() + prod(shape) * kind.itemsize
-    if min(shape, default=0) < 0 or size != expected:
-        raise ValueError(f"its shape is {shape}, and it has {size:,} bytes, expected {expected:,}")
+    if min(shape, default=0) < 0:
+        raise ValueError(f"its shape is {shape}")
+    if size != expected:
+        problem = "truncated" if size < expected else "too long"
+        raise ValueError(f"it is {problem}: {size:,} bytes, expected {expected:,}")
     return shape, "F" if fortran else "C", kind
 
 

@@ -344,5 +344,5 @@ def test_a_failed_save_leaves_the_older_file(
 
 
 def test_a_list_of_file_names_is_refused(encoder: Encoder) -> None:
-    with pytest.raises(BadInputError, match="type list, expected Places, an array"):
+    with pytest.raises(BadInputError, match="list, expected Places"):
         encoder.embed(["a.png"])  # type: ignore[arg-type]
