@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from mappable.progress import progress_bar, track
+from mappable.progress import one_bar, progress_bar, track
 
 SHOW = """
-from mappable.progress import progress_bar, track
+from mappable.progress import one_bar, progress_bar, track
 print(sum(track(range(30), "packing", total=30)))
 with progress_bar("checking", 40) as advance:
     advance(15)
@@ -111,3 +111,19 @@ def test_of_several_processes_the_first_alone_shows_its_bar() -> None:
     script = NOTED.format(note="a note")
     assert "1200/1200" in shown_at_a_terminal(script, 80, RANK="0")[1]
     assert shown_at_a_terminal(script, 80, RANK="1") == (b"", "")
+
+
+def test_one_bar_says_how_long_the_whole_command_takes(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
+    with one_bar("start", [("packing", 30.0), ("frozen layers", 100.0), ("training", 270.0)]):
+        for title in ("packing images", "training triplet"):  # the frozen layers are known already
+            for _ in track(range(10), title, 10):
+                clock.seconds += 13
+        with progress_bar("drawing", 5) as advance:  # a bar that nobody planned
+            advance(5)
+    lines = capfd.readouterr().err.splitlines()
+    assert lines == [
+        "start: 15 of 400 (3 %), about 28 min left, packing images",
+        "start: 30 of 400 (7 %), about 27 min left, packing images",
+        "start: 265 of 400 (66 %), about 2 min left, training triplet",
+        "start: 400 of 400 in 4 min",
+    ]

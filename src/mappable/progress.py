@@ -5,8 +5,9 @@ Only `advance` prints lines, so a single step that takes longer than a minute pr
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
@@ -19,7 +20,7 @@ MINUTE = 60.0
 class Advance(Protocol):
     """Advances a bar by `count`, and shows a note below it."""
 
-    def __call__(self, count: int, note: str = "") -> None: ...
+    def __call__(self, count: float, note: str = "") -> None: ...
 
 
 def track(items: Iterable[Item], what: str, total: int) -> Iterator[Item]:
@@ -40,10 +41,66 @@ def progress_bar(what: str, total: int) -> Iterator[Advance]:
     """Show the progress of work titled `what`; `advance(n, note)` counts n more of `total` and shows a note."""
     if not speaks():
         yield lambda count, note="": None
-        return
-    if not sys.stderr.isatty():
+    elif _whole:
+        yield _whole[-1].bar(what, total)
+    elif not sys.stderr.isatty() or not _terminal.acquire(blocking=False):
         yield from _lines(what, total)
-        return
+    else:
+        try:
+            yield from _bar(what, total)
+        finally:
+            _terminal.release()
+
+
+@contextmanager
+def one_bar(what: str, stages: Sequence[tuple[str, float]]) -> Iterator[None]:
+    """Show one bar titled `what` for all bars inside, with the time left for all of them.
+
+    `stages` are beginnings of the titles of these bars, in order, and the seconds that each usually takes.
+    """
+    total = round(sum(seconds for _, seconds in stages))
+    with progress_bar(what, total) as advance:
+        whole = _Whole(stages, advance)
+        _whole.append(whole)
+        try:
+            yield
+        finally:
+            _whole.remove(whole)
+        advance(total - whole.counted)
+
+
+class _Whole:
+    """Counts usual seconds of work. A stage that was skipped counts when a later one begins."""
+
+    def __init__(self, stages: Sequence[tuple[str, float]], advance: Advance) -> None:
+        self.stages, self.advance = stages, advance
+        self.stage, self.counted = 0, 0.0
+
+    def bar(self, what: str, total: int) -> Advance:
+        """The part of the bar that belongs to the next stage of that title; none if there is no such stage."""
+        later = range(self.stage, len(self.stages))
+        self.stage = next((stage for stage in later if what.startswith(self.stages[stage][0])), self.stage)
+        title, seconds = self.stages[self.stage]
+        if not what.startswith(title):
+            return lambda count, note="": self.advance(0, note or what)
+        before = sum(usual for _, usual in self.stages[: self.stage])
+        done = 0.0
+
+        def advance(count: float, note: str = "") -> None:
+            nonlocal done
+            done += count
+            reached = before + seconds * min(done / max(total, 1), 1.0)
+            self.advance(max(reached - self.counted, 0.0), note or what)
+            self.counted = max(reached, self.counted)
+
+        return advance
+
+
+_whole: list[_Whole] = []  # the bar of the whole command, if there is one
+_terminal = threading.Lock()  # held by the only bar on the terminal; others print lines
+
+
+def _bar(what: str, total: int) -> Iterator[Advance]:
     from rich.console import Console, RenderableType
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.text import Text
@@ -62,7 +119,7 @@ def progress_bar(what: str, total: int) -> Iterator[Advance]:
     with NotedProgress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=total)
 
-        def advance(count: int, note: str = "") -> None:
+        def advance(count: float, note: str = "") -> None:
             bar.note = note
             bar.advance(task, count)
 
@@ -72,9 +129,9 @@ def progress_bar(what: str, total: int) -> Iterator[Advance]:
 def _lines(what: str, total: int) -> Iterator[Advance]:
     """Print a line per minute, and a last one when work that printed lines ends."""
     start = printed = time.monotonic()
-    done = before = 0
+    done = before = 0.0
 
-    def advance(count: int, note: str = "") -> None:
+    def advance(count: float, note: str = "") -> None:
         nonlocal done, before, printed
         done += count
         now = time.monotonic()
@@ -84,11 +141,11 @@ def _lines(what: str, total: int) -> Iterator[Advance]:
             return
         printed = now
         left = f", about {_duration((now - start) * (total - done) / (done - before))} left" if done > before else ""
-        _print(f"{what}: {done:,} of {total:,} ({100 * done // total} %){left}{', ' * bool(note)}{note}")
+        _print(f"{what}: {done:,.0f} of {total:,} ({100 * done // total:.0f} %){left}{', ' * bool(note)}{note}")
 
     yield advance
     if printed > start:
-        _print(f"{what}: {done:,} of {total:,} in {_duration(time.monotonic() - start)}")
+        _print(f"{what}: {done:,.0f} of {total:,} in {_duration(time.monotonic() - start)}")
 
 
 def _print(line: str) -> None:

@@ -16,6 +16,7 @@ import typer
 from mappable.cli.common import AsJson, Device, Overwrite, print_json
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
+from mappable.progress import one_bar
 
 if TYPE_CHECKING:
     from mappable.localization.estimate import Estimate
@@ -60,14 +61,19 @@ def start(
     Each step prints the command that does the same alone. You may stop at any time: the same command continues.
     At the end, it prints what to expect of the map on another visit, and what would improve it most.
     """
+    from mappable.readers.registry import read_places
+
     given = _options(options or [])
     name, remark = _reader(images, reader, given)
     given = _typed(name, given)
     out = Path(f"{images.resolve().stem}-map") if out is None else out
     if out.is_file() or out.resolve() == images.resolve():
         raise BadInputError(f"{out}: not a folder of its own; give another folder OUT for everything that is made")
-    with redirect_stdout(sys.stderr) if as_json else nullcontext():
-        places, result = _make(images, out, name, given, remark, minutes=minutes, device=device, overwrite=overwrite)
+    read = read_places(name, images, **given)
+    with redirect_stdout(sys.stderr) if as_json else nullcontext(), one_bar("start", _stages(read, device)):
+        places, result = _make(
+            read, images, out, name, given, remark, minutes=minutes, device=device, overwrite=overwrite
+        )
     if as_json:
         print_json(result)
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
@@ -78,7 +84,21 @@ def start(
             run_server(out / MAP, images=[places.root], port=port, device=device)
 
 
+def _stages(read: "Places", device: str) -> list[tuple[str, float]]:
+    """The bars of the command, and the seconds that each usually takes."""
+    from mappable.cli.train import IMAGE_SECONDS, plan_of, stages_of
+
+    plan = plan_of(read, [], device=device)
+    once = IMAGE_SECONDS * len(read)
+    return [
+        *stages_of(len(read), plan.off_the_shelf, plan.trained),
+        ("describing images", once),
+        ("locating each visit", once),
+    ]
+
+
 def _make(
+    read: "Places",
     images: Path,
     out: Path,
     reader: str,
@@ -103,11 +123,9 @@ def _make(
     from mappable.places.files import TABLE, load_places
     from mappable.places.survey import survey
     from mappable.readers.conversion import convert
-    from mappable.readers.registry import read_places
 
     began = time.perf_counter()
     table, model, folder = out / PLACES, out / MODEL, out / MAP
-    read = read_places(reader, images, **given)
     size = choose_size(read)
     extra = " ".join(f"--{key.replace('_', '-')} {shlex.quote(str(value))}" for key, value in given.items())
     converting = f"convert {reader} {_quoted(images)} {_quoted(table)} --on-bad-image drop --size {size[0]}x{size[1]}"

@@ -13,16 +13,18 @@ import typer
 from mappable.cli.common import AsJson, Device
 from mappable.cli.output import print_chosen, print_plan, print_training, print_used_images
 from mappable.errors import BadInputError
-from mappable.progress import speaks
+from mappable.progress import one_bar, speaks
 
 if TYPE_CHECKING:
     from mappable.learning.auto import Plan
     from mappable.learning.choosing import Chosen
+    from mappable.learning.settings import Settings
     from mappable.places.images import Fit, Size
     from mappable.places.pixels import Images
     from mappable.places.table import Places
 
 AUTO = "auto"  # the name of no preset
+IMAGE_SECONDS, STEP_SECONDS = 0.03, 0.2  # usual time of an image in a network, and of a training step, on two cores
 
 
 def train(
@@ -114,8 +116,8 @@ def train(
     places = concatenate(tables) if more else tables[0]
     if speaks():
         print_used_images(places, "training on", references=places.training())
-    parts = [_packed(table, one, settings.size, settings.fit) for table, one in zip(tables, folders, strict=True)]
-    with stoppable():
+    with stoppable(), one_bar("train", stages_of(len(places), settings)):
+        parts = [_packed(table, one, settings.size, settings.fit) for table, one in zip(tables, folders, strict=True)]
         run(
             places,
             ImageParts.of(parts) if more else parts[0],
@@ -143,9 +145,20 @@ def _train_automatically(
         return
     print_used_images(places, "training on", references=places.training())
     print_plan(chosen_plan)
-    with stoppable():
+    with stoppable(), one_bar("train", stages_of(len(places), chosen_plan.off_the_shelf, chosen_plan.trained)):
         chosen = run_plan(folder, places, chosen_plan, out, minutes=minutes, device=device, overwrite=overwrite)
     print_chosen(chosen, out, as_json)
+
+
+def stages_of(images: int, *runs: "Settings | None") -> list[tuple[str, float]]:
+    """The bars of some training runs one after the other, and the seconds that each usually takes, for `one_bar`."""
+    stages = [("packing images", IMAGE_SECONDS * images / 10)]
+    for settings in filter(None, runs):
+        if settings.iterations != 0:
+            stages += [("frozen layers", IMAGE_SECONDS * images)]
+            stages += [("training", STEP_SECONDS * (settings.iterations or images))]
+        stages += [("descriptors", IMAGE_SECONDS * images)]
+    return stages
 
 
 def plan_of(places: "Places", given: list[str], *, device: str) -> "Plan":
