@@ -11,6 +11,10 @@ KEEP_OUT = (
     "keep one visit out, so that it calibrates the map: mappable places split PLACES --calibration SEQUENCE; then run "
     "the same command again"
 )
+ONE_VISIT = (
+    "this map knows one visit: intervals are guesses for another day, and nothing shows how much it finds then; drive "
+    "the route once more, and run the same command with both visits in the folder"
+)
 USUAL = (
     "add images from elsewhere, which teach the map to reject such images: map build --elsewhere PLACES",
     "visit the route once more, in a light or weather that the map does not know",
@@ -25,7 +29,7 @@ def advise(found: Estimate | None, seen: Survey, *, why_not: str, warnings: int)
     by `found`. The others are guesses: half of what is missing at most.
     """
     if found is None or len(seen.visits) == 1:
-        ideas = [(1.0, "visit the route a second time: one visit shows neither what changes nor how good the map is")]
+        ideas = [(1.0, ONE_VISIT)]
         missing = 0.5
     else:
         alone, drives = (
