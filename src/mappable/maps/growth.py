@@ -1,11 +1,10 @@
 """How metres between two images grow with their feature distance, on images of known position."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from mappable.arrays import Floats, Floats32, evenly
 from mappable.maps.store import squared_between
@@ -45,15 +44,15 @@ class Growth:
         reach = _reach(feature, metres)
         order = np.argsort(feature, kind="stable")
         windows = np.array_split(order, max(1, len(order) // PAIRS_PER_KNOT))
-        beyond = isotonic_regression([float((metres[rows] > reach).mean()) for rows in windows]).x
+        beyond = _rising([float((metres[rows] > reach).mean()) for rows in windows])
         last = int(np.searchsorted(beyond, MOST_BEYOND, side="right"))
         if not last:
             return None
         near = np.concatenate(windows[:last])
         near = near[metres[near] <= reach]
         knots = np.array_split(near, min(MOST_KNOTS, max(1, len(near) // PAIRS_PER_KNOT)))
-        middle = isotonic_regression([float(np.median(metres[rows])) for rows in knots]).x
-        spread = isotonic_regression([float(metres[rows].std()) for rows in knots]).x
+        middle = _rising([float(np.median(metres[rows])) for rows in knots])
+        spread = _rising([float(metres[rows].std()) for rows in knots])
         return cls(
             feature=tuple(float(np.median(feature[rows])) for rows in knots),
             metres=tuple(middle.tolist()),
@@ -79,7 +78,15 @@ def _reach(feature: Floats, metres: Floats) -> float:
     """The metres at which feature distances stop growing."""
     order = np.argsort(metres, kind="stable")
     windows = np.array_split(order, max(2, min(MOST_KNOTS, len(order) // PAIRS_PER_KNOT)))
-    level = isotonic_regression([float(np.median(feature[rows])) for rows in windows]).x
+    level = _rising([float(np.median(feature[rows])) for rows in windows])
     unrelated = float(np.median(feature[order[len(order) // 2 :]]))
     first = int(np.searchsorted(level, level[0] + PLATEAU * max(unrelated - level[0], 0.0)))
     return float(np.median(metres[windows[min(first, len(windows) - 1)]]))
+
+
+def _rising(values: Sequence[float]) -> Floats:
+    """The closest values that never fall."""
+    from scipy.optimize import isotonic_regression  # here, because it is slow to load, and locating needs no fit
+
+    rising: Floats = isotonic_regression(values).x
+    return rising
