@@ -53,7 +53,8 @@ def advise(found: Estimate | None, seen: Survey, *, why_not: str, warnings: int)
     ideas.append((once / 2, f"visit the whole route each time: only one visit saw {100 * once:.0f} % of the images"))
     if why_not and len(seen.visits) > 1:
         ideas.append((missing / 2, f"train the encoder, which was not possible: {why_not}"))
-    if warnings:
+    warnings -= len(seen.visits) == 1  # one of them says just that
+    if warnings > 0:
         plural = "s" * (warnings > 1)
         ideas.append((missing / 3 + ENOUGH, f"mend the data: {warnings} warning{plural} of `mappable places check`"))
     if seen.spacing * 2 >= seen.positive_radius:
