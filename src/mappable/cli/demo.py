@@ -1,15 +1,15 @@
-"""`mappable demo`: all steps on a simulated street: draw, train, map, locate, recover, report."""
+"""`mappable demo`: all steps on a simulated street: draw, train, map, locate, report."""
 
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mappable.cli.common import report_failures
-from mappable.cli.output import print_accuracy, print_recovery, print_world
+from mappable.cli.output import print_accuracy, print_world
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 SET = "street-v1-demo"
 ROWS = ("off-the-shelf", "triplet", "triplet+huber-ours")
-TRAINING_STEPS = 200  # two thirds of the preset's iterations
+PROTOCOLS = ("table1", "curves", "proportionality", "qualitative")  # of all three encoders
+MAP_PROTOCOL = "localization"  # only of the last encoder, from which the map is built
+TRAINING_STEPS = 200  # with all images; two thirds of the preset's iterations
 LOCATED_IMAGES = 9  # test images whose positions are printed
 
 
@@ -42,6 +44,7 @@ def demo(
     from mappable.evaluation.reproduce import load_study, plan
     from mappable.evaluation.rows import rows_named
     from mappable.evaluation.sets import PLACES, find_set
+    from mappable.features.weights import fetch_weights
     from mappable.places.picture import draw_map
     from mappable.places.world_record import SHEET
     from mappable.worlds import find_world
@@ -49,22 +52,29 @@ def demo(
     find_world(SET)  # before anything else, because the worlds are another package
     named, street = find_set(SET), out / PLACES
     models = plan(named, rows_named(ROWS), [0], [_steps(every)])
+    protocols = [*PROTOCOLS, MAP_PROTOCOL]
+    typer.echo("1. Draw nine runs along a street, in sun, snow, rain and at night (one minute on two cores).")
     fewer = f" --every {every}" if every > 1 else ""
-    typer.echo("1. Draw nine runs along a street, in sun, snow, rain and at night (under two minutes on two cores).")
     typer.echo(f"   mappable simulate {SET} {_quoted(street)}{fewer}")
     again = f"mappable reproduce {SET} {_quoted(out)} --rows {','.join(ROWS)}{fewer} --set {_steps(every)}"
-    study = load_study(named, None, out, models, every=every, overwrite=overwrite, command=again)
-    print_world(street, study.setup.places)
-    draw_map(study.setup.places, street / "map.png")
+    again += f" --protocols {','.join(protocols)}"
+    with ThreadPoolExecutor(1) as background:
+        weights = background.submit(fetch_weights, str(models[0].settings.weights))
+        study = load_study(
+            named, None, out, models, protocols=protocols, every=every, overwrite=overwrite, command=again
+        )
+        print_world(street, study.setup.places)
+        draw_map(study.setup.places, street / "map.png")
+        weights.result()
     typer.echo(f"\n   the same places in each condition: {street / SHEET}")
     typer.echo(f"   the map of all runs:               {street / 'map.png'}")
     typer.echo(
-        "\n2. Evaluate three encoders (about four minutes). The first is VGG-16 with ImageNet weights, untrained.\n"
+        "\n2. Evaluate three encoders (two to three minutes). The first is VGG-16 with ImageNet weights, untrained.\n"
         "   A triplet loss trains the last block of the second; the third adds the paper's geometric term."
     )
     typer.echo(f"   {again}\n")
     results = _results(study, models)
-    typer.echo("\n3. Build a map with the last encoder, and locate images of the test runs on it.")
+    typer.echo("\n3. Build a map with the last encoder, and locate images of the test runs on it (a few seconds).")
     opened = _build_map(study, models[-1], out / "map")
     typer.echo(
         f"   mappable map build {_quoted(street)} {_quoted(out / 'map')} --encoder {_encoder(study, models[-1])}"
@@ -72,9 +82,7 @@ def demo(
     images = _quoted(street / "images/test-night")
     typer.echo(f"   mappable locate {_quoted(out / 'map')} {images} --sequence\n")
     _locate_some(study, models[-1], opened)
-    typer.echo("\n4. Recover the path of a test run from feature distances alone, and with ten known positions.\n")
-    print_recovery(results[-1])
-    typer.echo("\n5. Summary: share of test images whose nearest landmark by descriptor is nearby.\n")
+    typer.echo("\n4. Report the share of test images whose nearest landmark by descriptor is nearby (ten seconds).\n")
     page = study.report(results)
     print_accuracy(results, page)
     typer.echo(f"view it in a browser: mappable serve {_quoted(out / 'map')} --images {_quoted(street)}")
@@ -97,18 +105,20 @@ def _steps(every: int) -> str:
 
 
 def _results(study: "Study", models: "list[PlannedModel]") -> "list[Result]":
-    """Train and score one model after the other; recover positions only with the last one, because that is slow."""
+    """Train and score one model after the other."""
     from mappable.evaluation.result import Accuracy
     from mappable.learning.trainer import TrainingStopped
 
-    quicker = replace(study, protocols=[one for one in study.protocols if one.name != "map-recovery"])
+    of_all = [protocol for protocol in study.protocols if protocol.name != MAP_PROTOCOL]
     results = []
     try:
-        for result in chain(quicker.run(models[:-1]), study.run(models[-1:])):
-            found, radius = result.get(Accuracy), result.positive_radius
-            if found is not None:
-                typer.echo(f"   {result.title}: {found.positive[0]:.1f} % within {radius:g} {result.unit}")
-            results.append(result)
+        for model in models:
+            wanted = study if model is models[-1] else replace(study, protocols=of_all)
+            for result in wanted.run([model]):
+                accuracy, radius = result.get(Accuracy), result.positive_radius
+                if accuracy is not None:
+                    typer.echo(f"   {result.title}: {accuracy.positive[0]:.1f} % within {radius:g} {result.unit}")
+                results.append(result)
     except TrainingStopped as stopped:
         typer.echo(f"{stopped}; the same command continues from there", err=True)
         raise typer.Exit(130) from None

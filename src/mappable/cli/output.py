@@ -228,23 +228,6 @@ def _print_models(models: "Sequence[Model]", summaries: "Sequence[RowSummary]") 
     typer.echo(f"{summaries[0].queries:,} test images; gains in percentage points, with 95 % intervals")
 
 
-def print_recovery(result: "Result") -> None:
-    """Print the error of the recovered path, beside that of methods that do not use the images."""
-    from mappable.evaluation.protocols.map_recovery import MapRecovery
-
-    found = result.get(MapRecovery)
-    if found is None:
-        reasons = {**result.skipped, **result.failed}
-        typer.echo(f"not recovered: {reasons.get('map-recovery', 'the protocol map-recovery was not run')}")
-        return
-    numbers = (f"error ({result.unit})", "% of the length")
-    rows = []
-    for row in found.methods:
-        deviation = "" if row.std is None else f" ± {row.std:.1f}"
-        rows.append((row.method, f"{row.mean:.1f}{deviation}", f"{row.percent:.2f}"))
-    print_table((f"{len(found.images)} images along {found.length:.0f} {result.unit}", *numbers), rows, numbers=numbers)
-
-
 def print_map(shown: "Landmarks", as_json: bool = False, **more: Any) -> None:
     """Print a summary of a map; its warnings go to standard error."""
     from mappable.maps.summary import summarize_map

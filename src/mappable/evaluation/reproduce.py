@@ -154,18 +154,23 @@ class Study:
         return replace(empty, scored=scored, skipped=saved.skipped, ran=saved.ran)
 
     def _trained(self, model: PlannedModel) -> Encoder:
-        """The trained encoder; training starts or resumes. `overwrite` replaces one of other settings or images."""
+        """The trained encoder; training starts or resumes. `overwrite` replaces one of other settings or images.
+
+        The trainer gets no calibration images, which it would test the encoder on: a study scores its models itself.
+        """
+        rows = self.setup.places.training()
+        places, images = self.setup.places[rows], self.images.take(rows)
         how: dict[str, Any] = {
             "out": self.out / MODELS / model.folder,
             "device": self.device,
             "activations": self.out / ACTIVATIONS,
         }
         try:
-            return train(self.setup.places, self.images, model.settings, **how)
+            return train(places, images, model.settings, **how)
         except OtherRunError:
             if not self.overwrite:
                 raise
-            return train(self.setup.places, self.images, model.settings, overwrite=True, **how)
+            return train(places, images, model.settings, overwrite=True, **how)
 
     def results(self, models: Sequence[PlannedModel]) -> list[Result]:
         """The saved results of the models, made by any process, that fit their settings, the places and the images."""
