@@ -42,7 +42,6 @@ def test_purposes_keep_their_streams() -> None:
         "MIRRORED": 24,
         "LIGHT": 25,
         "BOOTSTRAP_RUNS": 26,
-        "REDUCTION": 28,
     }
     expected = np.random.default_rng([3, 7, 2]).random(4)
     np.testing.assert_array_equal(generator(3, Purpose.CACHE, 2).random(4), expected)

@@ -34,7 +34,6 @@ class Purpose(IntEnum):
     MIRRORED = auto()
     LIGHT = auto()
     BOOTSTRAP_RUNS = auto()
-    REDUCTION = 28  # 27 is no longer used
 
 
 def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

@@ -57,7 +57,7 @@ def by_axes(numbers: int) -> Method:
     """The reduction of the product: one bit per number of an axis, and a sketch of the rest."""
 
     def project(vectors: Floats32, landmarks: Bools, seed: int) -> Floats32:
-        layer = fit_reduction(torch.from_numpy(vectors[landmarks]), numbers, seed, parts=PARTS)
+        layer = fit_reduction(torch.from_numpy(vectors[landmarks]), numbers, parts=PARTS)
         reduced: Floats32 = layer(torch.from_numpy(vectors)).numpy()
         return reduced
 

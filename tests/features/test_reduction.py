@@ -17,7 +17,7 @@ def descriptors(count: int, numbers: int, seed: int = 0) -> Tensor:
 
 def test_products_with_the_images_of_the_fit_are_kept() -> None:
     landmarks, queries = descriptors(60, 32768), descriptors(20, 32768, seed=1)
-    layer = fit_reduction(landmarks, 768, seed=0, parts=64)
+    layer = fit_reduction(landmarks, 768, parts=64)
     assert layer.dimensions == 41 + 128  # the images span 41 dimensions
     short = layer(queries)
     torch.testing.assert_close(layer(landmarks) @ layer(landmarks).T, landmarks @ landmarks.T, atol=0.05, rtol=0)
@@ -31,7 +31,7 @@ def test_products_with_the_images_of_the_fit_are_kept() -> None:
 def test_with_exact_axes_equations_1_and_2_are_a_projection_and_a_sketch_of_the_rest() -> None:
     """Axes that are signs themselves: the reduction computes what plain loops compute."""
     signs = torch.from_numpy(np.array([[1, 1, 1, 1], [1, -1, 1, -1]])).float() / 2
-    layer = fit_reduction(torch.cat([2 * signs[:1], signs[1:]]), 12, seed=0)
+    layer = fit_reduction(torch.cat([2 * signs[:1], signs[1:]]), 12)
     random = layer.projection[2:]
     image = torch.tensor([0.1, 0.7, -0.3, 0.2])
     coordinates = signs @ image
@@ -42,7 +42,7 @@ def test_with_exact_axes_equations_1_and_2_are_a_projection_and_a_sketch_of_the_
 
 def test_descriptors_come_out_at_length_one_in_float32() -> None:
     vectors = descriptors(40, 20)
-    layer = fit_reduction(vectors, 5, seed=0)
+    layer = fit_reduction(vectors, 5)
     with torch.autocast("cpu", torch.bfloat16):
         outcome = layer(vectors)
     assert (outcome.shape, outcome.dtype) == ((40, 5), torch.float32)
@@ -50,15 +50,9 @@ def test_descriptors_come_out_at_length_one_in_float32() -> None:
 
 
 def test_what_is_stored_has_one_bit_per_sign_and_gives_the_same_layer() -> None:
-    layer = fit_reduction(descriptors(20, 30), 12, seed=0, parts=3)
+    layer = fit_reduction(descriptors(20, 30), 12, parts=3)
     stored = layer.stored()
-    assert stored["reduction.signs"].shape == (12, 4)
+    assert stored["reduction.signs"].shape == (10, 4)
     again = Reduction.load(stored, 30)
     assert again.projection.equal(layer.projection)
     assert again.mixing.equal(layer.mixing)
-
-
-def test_a_seed_gives_one_sketch() -> None:
-    first, second, other = (fit_reduction(descriptors(20, 30), 12, seed) for seed in (0, 0, 1))
-    assert first.projection.equal(second.projection)
-    assert not first.projection.equal(other.projection)

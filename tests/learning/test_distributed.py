@@ -131,7 +131,7 @@ def test_five_anchors_among_two_processes(
     alone, before = train(*toy, chosen, out=tmp_path / "alone"), train(*toy, settings(**changes, iterations=0))
     found = load_file(out / "encoder.safetensors")
     assert_same_steps(found, alone, before, frozen="first" if trainable == "last" else "none")
-    assert found["reduction.mixing"].shape == (5, 5)
+    assert found["reduction.coordinates"].shape == (5, 5)
     of_two, of_one = (
         [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         for folder in (out, tmp_path / "alone")

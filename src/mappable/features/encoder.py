@@ -244,7 +244,7 @@ class Encoder(nn.Module, ImageEncoder):
             self.about = replace(self.about, dimensions=None)
             return
         rows = np.sort(generator(seed, Purpose.REDUCTION_IMAGES).permutation(available)[:MOST_IMAGES])
-        self.reduction = fit_reduction(aggregate_of(rows), dimensions, seed, parts=self.about.clusters)
+        self.reduction = fit_reduction(aggregate_of(rows), dimensions, parts=self.about.clusters)
         self.about = replace(self.about, dimensions=self.reduction.dimensions)
 
     def _reader(

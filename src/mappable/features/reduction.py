@@ -15,32 +15,39 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from mappable.features.vectors import unit
-from mappable.randomness import Purpose, generator
 
 SKETCH = 128  # most numbers of it; without it, new images look much nearer than they are (studies/dimensions)
 MOST_IMAGES = 2048  # random images to which a reduction is fitted
-SIGNS, SCALES, MIXING = "reduction.signs", "reduction.scales", "reduction.mixing"  # names in an encoder file
+SIGNS, SCALES, COORDINATES = "reduction.signs", "reduction.scales", "reduction.coordinates"  # in an encoder file
 
 
 class Reduction(nn.Module):
     """Turns descriptors (n, inputs) into descriptors (n, dimensions) of length one, in float32.
 
-    `signs` (dimensions, inputs) are 1 and -1. `scales` (dimensions, parts) multiply those of each part, such as a
-    cluster, and `mixing` (dimensions, dimensions) what comes out. All numbers are float16 in value.
+    `signs` (r, inputs) of r axes are 1 and -1; the tensor is overwritten. `scales` (r, parts) multiply the signs of
+    each part, such as a cluster. `coordinates` (dimensions, r) turn products with the axes into y, and what z lacks.
     """
 
     scales: Tensor
+    coordinates: Tensor
     projection: Tensor
     mixing: Tensor
 
-    def __init__(self, signs: Tensor, scales: Tensor, mixing: Tensor) -> None:
+    def __init__(self, signs: Tensor, scales: Tensor, coordinates: Tensor) -> None:
         super().__init__()
+        count, inputs = signs.shape
+        sketch = len(coordinates) - count
+        signs.view(*scales.shape, -1).mul_(scales[:, :, None])
+        own = torch.eye(sketch, device=signs.device) * (inputs / max(1, sketch)) ** 0.5
+        own = torch.cat([own.new_zeros(count, sketch), own])
         self.register_buffer("scales", scales)
-        self.register_buffer("projection", signs * scales.repeat_interleave(signs.shape[1] // scales.shape[1], dim=1))
-        self.register_buffer("mixing", mixing)
+        self.register_buffer("coordinates", coordinates)
+        self.register_buffer("projection", torch.cat([signs, _random_signs(sketch, inputs).to(signs)]))
+        self.register_buffer("mixing", torch.cat([coordinates, own], dim=1))
 
     @property
     def dimensions(self) -> int:
@@ -54,41 +61,47 @@ class Reduction(nn.Module):
 
     def stored(self) -> dict[str, Tensor]:
         """The tensors for an encoder file: one bit per sign, eight signs per byte."""
-        bits = np.packbits(self.projection.cpu().numpy() > 0, axis=1)
-        return {SIGNS: torch.from_numpy(bits), SCALES: self.scales.half(), MIXING: self.mixing.half()}
+        bits = np.packbits(self.projection[: len(self.scales)].cpu().numpy() > 0, axis=1)
+        return {SIGNS: torch.from_numpy(bits), SCALES: self.scales.half(), COORDINATES: self.coordinates.half()}
 
     @classmethod
     def load(cls, tensors: Mapping[str, Tensor], inputs: int) -> "Reduction":
         """The reduction from the tensors of a file. Raises ValueError if their shapes do not fit."""
-        bits, scales, mixing = tensors[SIGNS], tensors[SCALES], tensors[MIXING]
-        if bits.shape != (len(mixing), -(-inputs // 8)) or mixing.shape[0] != mixing.shape[1]:
-            raise ValueError(f"the reduction has {tuple(bits.shape)} bytes and {tuple(mixing.shape)} numbers")
-        signs = np.unpackbits(bits.numpy(), axis=1, count=inputs).astype(np.float32)
-        return cls(torch.from_numpy(signs).mul_(2).sub_(1), scales.float(), mixing.float())
+        bits, scales, coordinates = tensors[SIGNS], tensors[SCALES], tensors[COORDINATES]
+        if bits.shape != (coordinates.shape[1], -(-inputs // 8)):
+            raise ValueError(f"the reduction has {tuple(bits.shape)} bytes and {tuple(coordinates.shape)} numbers")
+        return cls(_signs(bits.numpy(), inputs), scales.float(), coordinates.float())
+
+
+def _signs(bits: NDArray[np.uint8], inputs: int) -> Tensor:
+    """1 and -1 (n, inputs) for bits (n, bytes)."""
+    return torch.from_numpy(np.unpackbits(bits, axis=1, count=inputs)).float().mul_(2).sub_(1)
+
+
+def _random_signs(count: int, inputs: int) -> Tensor:
+    """The signs R of the sketch (count, inputs), the same in all encoders and in all versions of NumPy."""
+    words = -(-inputs // 64)
+    draws = np.random.PCG64(0).random_raw((count, words))
+    return _signs(draws.astype("<u8").view(np.uint8).reshape(count, 8 * words), inputs)
 
 
 @torch.no_grad()
-def fit_reduction(descriptors: Tensor, dimensions: int, seed: int, *, parts: int = 1) -> Reduction:
+def fit_reduction(descriptors: Tensor, dimensions: int, *, parts: int = 1) -> Reduction:
     """Return a reduction to at most `dimensions` numbers, fitted to descriptors (n, inputs) of images.
 
     A descriptor has `parts` of equal length, such as clusters. n images have at most n axes, so few images give fewer
     numbers.
     """
-    sketch = min(SKETCH, dimensions // 6)
+    inputs, sketch = descriptors.shape[1], min(SKETCH, dimensions // 6)
     axes = _axes(descriptors)[: dimensions - sketch]
     signs = torch.where(axes >= 0, 1.0, -1.0)
-    scales = axes.abs().view(len(axes), parts, -1).mean(2) * descriptors.shape[1] ** 0.5  # near 1
+    scales = axes.abs().view(len(axes), parts, -1).mean(2) * inputs**0.5  # near 1
     scales = scales.half().float()
-    inverse = torch.linalg.pinv(Reduction(signs, scales, scales).projection @ axes.T)
-    draws = generator(seed, Purpose.REDUCTION).random((sketch, descriptors.shape[1]))
-    random = torch.from_numpy(np.where(draws < 0.5, 1.0, -1.0)).to(descriptors)
-    scale = max(1, sketch) ** -0.5
-    along = torch.cat([inverse, -scale * (random @ axes.T) @ inverse])
-    rest = torch.cat([inverse.new_zeros(len(axes), sketch), scale * torch.eye(sketch).to(inverse)])
-    mixing = torch.cat([along, rest], dim=1)
-    mixing *= descriptors.shape[1] ** 0.5  # any factor gives the same; with this one, the numbers fit into float16
-    ones = scales.new_ones(sketch, parts)
-    return Reduction(torch.cat([signs, random]), torch.cat([scales, ones]), mixing.half().float())
+    rows = (signs.view(*scales.shape, -1) * scales[:, :, None]).flatten(1)
+    inverse = torch.linalg.pinv(rows @ axes.T)
+    lacking = -(_random_signs(sketch, inputs).to(axes) @ axes.T) @ inverse / max(1, sketch) ** 0.5
+    coordinates = torch.cat([inverse, lacking]) * inputs**0.5  # any factor gives the same; these fit into float16
+    return Reduction(signs, scales, coordinates.half().float())
 
 
 def _axes(descriptors: Tensor) -> Tensor:
