@@ -162,9 +162,7 @@ def test_the_normalization_belongs_to_the_set() -> None:
     np.testing.assert_allclose(seen, [[-123, -117, -104], [132, 138, 151]], atol=0.01)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "half"), [(".safetensors", True), (".pth", False), (".pt", False), (".ckpt", False), (".ckpt", True)]
-)
+@pytest.mark.parametrize(("suffix", "half"), [(".safetensors", True), (".pth", False), (".pt", False)])
 def test_the_users_file_may_have_any_format_and_half_precision(
     vgg16_v1: Tensors, tmp_path: Path, suffix: str, half: bool
 ) -> None:
@@ -172,8 +170,6 @@ def test_the_users_file_may_have_any_format_and_half_precision(
     stored = {name: tensor.half() if half else tensor for name, tensor in vgg16_v1.items()}
     if suffix == ".safetensors":
         save_file(stored, file)
-    elif suffix == ".ckpt":
-        file.write_bytes(checkpoint(stored))
     else:
         extra = {"classifier.6.bias": torch.full((3,), torch.nan), "epoch": 3}
         torch.save(stored | extra, file, _use_new_zipfile_serialization=suffix == ".pth")
@@ -412,14 +408,11 @@ class Trap:
         return os.system, (f"touch '{self.trace}'",)
 
 
-@pytest.mark.parametrize("suffix", [".ckpt", ".pth", ".pt"])
+@pytest.mark.parametrize("suffix", [".pth", ".pt"])
 def test_a_pickle_that_asks_for_more_than_arrays_is_refused_and_runs_nothing(tmp_path: Path, suffix: str) -> None:
     file, trace = tmp_path / f"bad{suffix}", tmp_path / "trace"
     content = {"VGG16_0": Trap(trace)}
-    if suffix == ".ckpt":
-        file.write_bytes(pickle.dumps(content))
-    else:
-        torch.save(content, file, _use_new_zipfile_serialization=suffix == ".pth")
+    torch.save(content, file, _use_new_zipfile_serialization=suffix == ".pth")
     with pytest.raises(BadInputError, match=rf"bad{suffix}.*complete"):
         load_weights("vgg16-v1", file)
     assert not trace.exists()
@@ -472,9 +465,7 @@ def test_tensors_that_are_not_vgg16s_are_named(tensors: Tensors, problem: str, t
         ("mine.safetensors", b"\x08\0\0\0\0\0\0\0not json", "safetensors"),
         ("mine.pth", b"PK\x03\x04 and then nothing", "tensors"),
         ("mine.pt", b"once upon a time", "tensors"),
-        ("mine.ckpt", b"once upon a time", "pickle"),
-        ("mine.ckpt", pickle.dumps({"VGG16_0": {"Conv_0": {"kernel": "abc"}}}), "VGG16_0/Conv_0/kernel"),
-        ("mine.onnx", b"", r".safetensors.*.pth.*.pt.*.ckpt"),
+        ("mine.onnx", b"", r".safetensors.*.pth.*.pt"),
     ],
 )
 def test_damaged_and_foreign_files_are_refused(name: str, content: bytes, problem: str, tmp_path: Path) -> None:

@@ -35,8 +35,7 @@ def encoders(
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Import the weight set from this .safetensors, .pth, .pt, .ckpt, .tgz or .tar.gz file, without "
-            "network.",
+            help="Import the weight set from this .safetensors, .pth, .pt, .tgz or .tar.gz file, without network.",
             metavar="FILE",
         ),
     ] = None,

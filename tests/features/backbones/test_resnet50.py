@@ -260,29 +260,26 @@ def with_json(change: Callable[[dict[str, Any]], Any]) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("members", "problem"),
+    "members",
     [
-        ({"lib/index.js": b""}, "it has 0 files model.json, expected one"),
-        (model(SMALL) | {"other/model.json": b"{}"}, "it has 2 files model.json, expected one"),
-        (model(SMALL) | {"model/model.json": b"{"}, "not a complete TensorFlow.js model"),
-        (model(SMALL) | {"model/model.json": b"[" * 100_000}, "nested too deeply"),
-        (model(SMALL) | {"model/model.json": b"{}"}, "the TensorFlow.js model has no 'weightsManifest'"),
-        (model(SMALL) | {"model/model.json": b"[]"}, "not a complete TensorFlow.js model"),
-        (model(SMALL) | {"model/group1-shard1of2.bin": b""}, "tensor conv1_conv/kernel is longer than the shards"),
-        (model(SMALL) | {"model/group1-shard1of2.bin": bytes(40_000)}, r"the shards have .* bytes, expected 37,888"),
-        (with_json(lambda group: group["paths"].append("x.bin")), "the TensorFlow.js model has no 'x.bin'"),
-        (with_json(lambda group: group["paths"].append("../lib/index.js")), "has no '../lib/index.js'"),
-        (with_json(lambda group: group["weights"][0].update(dtype="uint8")), "conv1_conv/kernel is not float32"),
-        (with_json(lambda group: group["weights"][0].update(shape=[-1, 2])), "longer than the shards"),
-        (with_json(lambda group: group["weights"][0].update(shape=[10**30])), "longer than the shards"),
-        (with_json(lambda group: group["weights"].append(3)), "not a complete TensorFlow.js model"),
+        {"lib/index.js": b""},
+        model(SMALL) | {"other/model.json": b"{}"},
+        *(model(SMALL) | {"model/model.json": text} for text in (b"{", b"[" * 100_000, b"{}", b"[]")),
+        model(SMALL) | {"model/group1-shard1of2.bin": b""},
+        model(SMALL) | {"model/group1-shard1of2.bin": bytes(40_000)},
+        with_json(lambda group: group["paths"].append("../lib/index.js")),
+        with_json(lambda group: group["weights"][0].update(dtype="uint8")),
+        *(
+            with_json(lambda group, shape=shape: group["weights"][0].update(shape=shape))
+            for shape in ([-1, 2], [10**30])
+        ),
+        with_json(lambda group: group["weights"].append(3)),
     ],
 )
-def test_packages_with_another_content_are_refused(members: dict[str, bytes], problem: str, tmp_path: Path) -> None:
+def test_packages_with_another_content_are_refused(members: dict[str, bytes], tmp_path: Path) -> None:
     file = packed(tmp_path / "bad.tgz", members)
-    with pytest.raises(BadInputError, match=problem) as refused:
+    with pytest.raises(BadInputError, match=r"bad\.tgz: not a complete TensorFlow\.js model") as refused:
         read_tfjs(file)
-    assert str(refused.value).startswith(f"{file}: ")
     assert "\n" not in str(refused.value)
 
 
