@@ -71,6 +71,7 @@ def test_a_missing_input_is_one_sentence_with_a_remedy(tmp_path: Path) -> None:
             printed_settings("cold", converted(tmp_path / "enough", 16), ["margin=0.3", change])
 
 
+@pytest.mark.medium
 def test_the_report_says_which_start_was_run(results: list[Result], setup: Setup) -> None:
     settings = plan(find_set("oxford"), rows_named(["triplet"]), [0])[0].settings.model_dump(mode="json")
     oxford = replace(setup, name="oxford")

@@ -14,6 +14,7 @@ from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import ROWS
 from mappable.evaluation.setup import Setup
 
+pytestmark = pytest.mark.medium
 Make = Callable[..., list[Result]]
 
 

@@ -226,9 +226,8 @@ def _conduct(view: View, command: str) -> Section:
 
 def _skipped(view: View) -> Section:
     """Protocols that were skipped, with the reasons."""
-    reasons = dict.fromkeys(pair for result in view.results for pair in result.skipped.items())
-    names, texts = zip(*reasons, strict=True) if reasons else ((), ())
-    left = table("skipped", Column("What", names), Column("Reason", texts))
+    reasons = dict(pair for result in view.results for pair in result.skipped.items())
+    left = table("skipped", Column("What", list(reasons)), Column("Reason", list(reasons.values())))
     return Section("skipped", "What was skipped", ["These parts do not apply to this set or these models."], [left])
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from mappable.evaluation.bootstrap import Interval
@@ -88,10 +88,16 @@ def table(
 ) -> Table:
     """A table of the columns, without columns that are empty in all rows except references.
 
+    The last cells of a column may be left out if they are empty.
     `best` has one number per row. If there are several rows, the row with the highest number is highlighted.
     """
-    models = len(columns[0].cells) - references
-    kept = [column for column in columns if any(cell is not None for cell in column.cells[:models])]
+    rows = max(len(column.cells) for column in columns)
+    models = rows - references
+    kept = [
+        replace(column, cells=[*column.cells, *[None] * (rows - len(column.cells))])
+        for column in columns
+        if any(cell is not None for cell in column.cells[:models])
+    ]
     highest = None
     if models > 1 and best:
         highest = max(range(models), key=lambda row: _number(best[row]))

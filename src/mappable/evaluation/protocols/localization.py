@@ -134,9 +134,8 @@ def _methods(view: View, models: list[Model], name: str, parts: Mapping[str, Int
     """A row per model, method and part of the queries, then the bound and chance for all queries."""
     first, radius = models[0].first(Localization), view.setup.positive_radius
     lines = [(model, way, part) for part in parts for model in models for way in first.methods]
-    bound = [100 * float(np.mean(first.bound <= radius)), first.chance] if not caption else []
-    blank: list[Cell] = [None] * len(bound)
-    medians: list[Cell] = [float(np.median(first.bound)), None] if bound else []
+    bound = [] if caption else [100 * float(np.mean(first.bound <= radius)), first.chance]
+    median = [] if caption else [float(np.median(first.bound))]
 
     def cells(get: Callable[[Counts], float | None]) -> list[Cell]:
         def value(found: Localization, way: str, part: str) -> float | None:
@@ -148,17 +147,17 @@ def _methods(view: View, models: list[Model], name: str, parts: Mapping[str, Int
     several = len(models) > 1
     return table(
         name,
-        Column("Condition", [*(part or None for _, _, part in lines), *blank]),
-        Column("Model", [*(model.title if several else None for model, _, _ in lines), *blank]),
+        Column("Condition", [part or None for _, _, part in lines]),
+        Column("Model", [model.title if several else None for model, _, _ in lines]),
         Column("Method", [*(way for _, way, _ in lines), *([BOUND, CHANCE] if bound else [])]),
         Column(f"≤ {view.positive}, %", [*found, *bound]),
-        Column(f"Median error, {view.unit}", [*cells(lambda one: one.median), *medians], 2),
-        Column("Confident, %", [*cells(lambda one: 100 * one.confident / one.queries), *blank]),
-        Column("Confident and correct, %", [*cells(lambda one: percent(one.right, one.confident)), *blank]),
-        Column("Intervals with the truth, %", [*cells(lambda one: percent(one.held, one.intervals)), *blank]),
-        Column(f"Mean width, {view.unit}", [*cells(lambda one: one.width), *blank], 2),
+        Column(f"Median error, {view.unit}", [*cells(lambda one: one.median), *median], 2),
+        Column("Confident, %", cells(lambda one: 100 * one.confident / one.queries)),
+        Column("Confident and correct, %", cells(lambda one: percent(one.right, one.confident))),
+        Column("Intervals with the truth, %", cells(lambda one: percent(one.held, one.intervals))),
+        Column(f"Mean width, {view.unit}", cells(lambda one: one.width), 2),
         caption=caption or "Methods to locate",
-        best=[] if caption else [*found, *blank],
+        best=[] if caption else found,
         references=len(bound),
         folded=bool(caption),
     )

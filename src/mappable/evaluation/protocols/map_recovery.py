@@ -202,17 +202,16 @@ def _errors(view: View, models: list[Model], caption: str = "") -> Table:
     lines = [(model, method) for model in models for method in model.first(MapRecovery).methods]
     methods = [method for _, method in lines]
     printed = {} if caption else paper.RECOVERY.get(view.setup.name, {})
-    blank = [None] * len(printed)
     errors = [MeanStd(one.mean, one.std) for one in methods]
     return table(
         "recovery-with-others" if caption else "recovery",
         Column("Method", [*(one.method for one in methods), *(f"Paper: {name}, 672 m" for name in printed)]),
-        Column("Model", [*(model.title if caption else None for model, _ in lines), *blank]),
+        Column("Model", [model.title if caption else None for model, _ in lines]),
         Column("Kind", [*(one.group for one in methods), *("printed" for _ in printed)]),
         Column(f"Error, {view.unit}", [*errors, *(one.metres for one in printed.values())]),
         Column("% of length", [*(one.percent for one in methods), *(one.percent for one in printed.values())], 2),
-        Column(f"Rigid, {view.unit}", [*(one.rigid for one in methods), *blank]),
-        Column("Rigid, % of length", [*(one.rigid_percent for one in methods), *blank], 2),
+        Column(f"Rigid, {view.unit}", [one.rigid for one in methods]),
+        Column("Rigid, % of length", [one.rigid_percent for one in methods], 2),
         caption=caption,
         references=len(printed),
         folded=bool(caption),

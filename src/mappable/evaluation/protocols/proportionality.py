@@ -174,17 +174,16 @@ def _same_view(view: View, models: list[Model]) -> Table:
         return [model.spread(Proportionality, lambda one: value(one, visits, way)) for model, visits, way in lines]  # noqa: B023 - called at once
 
     counts = [next(iter(ways.values())).pairs for ways in shown.values()]
-    blank = [None] * len(counts)
     return table(
         "same-view",
         Column("Pairs", [*(visits for _, visits, _ in lines), *shown]),
         Column("Distance", [*(way for _, _, way in lines), *("number of pairs" for _ in shown)]),
-        Column("Model", [*(model.title if len(models) > 1 else None for model, _, _ in lines), *blank]),
+        Column("Model", [model.title if len(models) > 1 else None for model, _, _ in lines]),
         *(
             Column(title, [*cells(lambda one: one.pearson[name]), *(pairs[name] for pairs in counts)], 3, "Pearson")  # noqa: B023 - called at once
             for name, title in WITHIN.items()
         ),
-        Column(f"Metres reach, {view.unit}", [*cells(lambda one: one.reach), *blank]),
+        Column(f"Metres reach, {view.unit}", cells(lambda one: one.reach)),
         caption="Pairs that look the same way",
         references=len(counts),
     )
