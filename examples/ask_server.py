@@ -37,8 +37,7 @@ if __name__ == "__main__":
         with tempfile.TemporaryDirectory() as folder:
             write_photos(Path(folder))
             opened = draw_map()
-            opened.encoder.save(Path(folder, "encoder.safetensors"))
-            opened.map.save(Path(folder, "map"), Path(folder, "encoder.safetensors"))
+            opened.save(Path(folder, "map"))
             serve = [sys.executable, "-m", "mappable", "serve", Path(folder, "map"), "--port", "0"]
             with subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
                 address = next(word for line in server.stdout for word in line.split() if word.startswith("http://"))
