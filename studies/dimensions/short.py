@@ -20,10 +20,9 @@ from mappable.features.descriptors import read_descriptors
 from mappable.features.reduction import SKETCH, fit_reduction
 
 PARTS = 64  # clusters
-SEEDS = 2
 PRIOR = 10  # images
 
-Method = Callable[[Floats32, Bools, int], Floats32]
+Method = Callable[[Floats32, Bools], Floats32]
 
 
 def unit(vectors: Floats32) -> Floats32:
@@ -39,24 +38,10 @@ def without_mean(vectors: Floats32, landmarks: Bools) -> Floats32:
     return unit(moved)
 
 
-def by_chance(numbers: int) -> Method:
-    """A random projection, the same for all clusters but for random signs."""
-
-    def project(vectors: Floats32, landmarks: Bools, seed: int) -> Floats32:
-        random, channels = np.random.default_rng(seed), vectors.shape[1] // PARTS
-        signs = random.choice((-1.0, 1.0), (PARTS, channels)).astype(np.float32)
-        axes: Floats32 = np.linalg.qr(random.standard_normal((channels, numbers // PARTS)))[0].astype(np.float32)
-        parts = vectors.reshape(-1, PARTS, channels) * signs
-        projected = (parts @ axes).astype(np.float32).reshape(len(vectors), -1)
-        return unit(projected)
-
-    return project
-
-
 def by_axes(numbers: int) -> Method:
     """The reduction of the product: one bit per number of an axis, and a sketch of the rest."""
 
-    def project(vectors: Floats32, landmarks: Bools, seed: int) -> Floats32:
+    def project(vectors: Floats32, landmarks: Bools) -> Floats32:
         layer = fit_reduction(torch.from_numpy(vectors[landmarks]), numbers, parts=PARTS)
         reduced: Floats32 = layer(torch.from_numpy(vectors)).numpy()
         return reduced
@@ -67,9 +52,11 @@ def by_axes(numbers: int) -> Method:
 def by_exact_axes(numbers: int) -> Method:
     """Axes in float16 and a sketch of the rest, as the product had until 2026-11-19."""
 
-    def project(vectors: Floats32, landmarks: Bools, seed: int) -> Floats32:
-        axes = np.linalg.svd(vectors[landmarks], full_matrices=False)[2][: numbers - SKETCH]
-        random = np.random.default_rng(seed).standard_normal((SKETCH, vectors.shape[1])) / SKETCH**0.5
+    def project(vectors: Floats32, landmarks: Bools) -> Floats32:
+        products = vectors[landmarks] @ vectors[landmarks].T
+        squares, mixed = np.linalg.eigh(products.astype(np.float64))
+        axes = ((mixed / squares.clip(1e-9) ** 0.5).T.astype(np.float32) @ vectors[landmarks])[::-1][: numbers - SKETCH]
+        random = np.random.default_rng(0).standard_normal((SKETCH, vectors.shape[1])) / SKETCH**0.5
         rest = random - random @ axes.T @ axes
         projection: Floats32 = np.concatenate([axes, rest]).astype(np.float16).astype(np.float32)
         return unit(vectors @ projection.T)
@@ -78,11 +65,10 @@ def by_exact_axes(numbers: int) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    "whole": lambda vectors, landmarks, seed: vectors,
+    "whole": lambda vectors, landmarks: vectors,
     "one bit, 768": by_axes(768),
     "exact axes, 768": by_exact_axes(768),
     "one bit, 384": by_axes(384),
-    "random, 4,096": by_chance(4096),
 }
 
 
@@ -100,16 +86,15 @@ def main() -> None:
         landmarks: Bools = places.sequence == of_map
         apart = np.linalg.norm(places.positions[~landmarks][:, None] - places.positions[landmarks][None], axis=-1)
         for name, method in METHODS.items():
-            for seed in range(1 if name == "whole" else SEEDS):
-                reduced = unit(method(vectors, landmarks, seed)).astype(np.float16).astype(np.float32)
-                row = {"set": Path(folder).name, "map": of_map, "queries": of_queries, "method": name, "seed": seed}
-                row |= {"numbers": reduced.shape[1]}
-                for space, compared in (("as they are", reduced), ("without mean", without_mean(reduced, landmarks))):
-                    nearest = (compared[~landmarks] @ compared[landmarks].T).argmax(1)
-                    row[space] = 100 * float((apart[np.arange(len(nearest)), nearest] <= float(metres)).mean())
-                rows.append(row)
-                print(row, flush=True)
-    given.out.write_text(json.dumps(rows, indent=1))
+            reduced = unit(method(vectors, landmarks)).astype(np.float16).astype(np.float32)
+            row = {"set": Path(folder).name, "map": of_map, "queries": of_queries, "method": name}
+            row |= {"numbers": reduced.shape[1]}
+            for space, compared in (("as they are", reduced), ("without mean", without_mean(reduced, landmarks))):
+                nearest = (compared[~landmarks] @ compared[landmarks].T).argmax(1)
+                row[space] = 100 * float((apart[np.arange(len(nearest)), nearest] <= float(metres)).mean())
+            rows.append(row)
+            print(row, flush=True)
+            given.out.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":
