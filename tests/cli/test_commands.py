@@ -70,7 +70,7 @@ def test_convert_then_show(collection: Path, tmp_path: Path, mappable: Run, monk
     assert (record["reader"], record["fit"], record["size"]) == ("manifest", "pad", [32, 24])
     monkeypatch.setenv("COLUMNS", "30")
     shown = mappable("places", "show", out).stdout
-    for text in ("16.5", "a[/b] [old]", r"$\bad{$ 12"):
+    for text in ("16.5", "a[/b] [old]", r"conditions: $\bad{$"):
         assert text in shown
     outputs = [tmp_path / "map.png", tmp_path / "truth.tum"]
     summary = json.loads(mappable("places", "show", out, "--json", *(f"--out={file}" for file in outputs)).stdout)
