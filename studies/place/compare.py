@@ -8,7 +8,7 @@
 
 Each argument of `run` is a folder of `mappable embed`, the distance within which an image counts as found, and the one
 within which a confident image counts as right. Each visit becomes a map, as `mappable map build` does, and locates each
-other visit: every image, and every 4th one. Nothing is fitted to the visits that are asked.
+other visit: every 4th image. Nothing is fitted to the visits that are asked.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from mappable.localization.localizer import Localizer
 from mappable.localization.map import Map
 from mappable.odometry import Odometry
 
-STRIDES = (1, 4)
+STRIDES = (4,)
 COVERAGE = 0.9
 FEWEST = 30  # images of a drive that counts
 WAYS = ("single", "live", "live with odometry", "drive")
@@ -161,10 +161,12 @@ def table(files: Sequence[Path]) -> None:
             rows = [_numbers(cells, way) for cells in own]
             nearest = 100 * np.mean([cell["nearest"] / cell["images"] for cell in own[-1]])
             both = [row[column] for column in range(len(heads)) for row in rows]
-            print(f"| {name} | {way} | {nearest:.1f} | " + " | ".join(f"{value:.1f}" for value in both) + " |")
+            print(f"| {name} | {way} | {nearest:.1f} | " + " | ".join(map(_text, both)) + " |")
 
 
 def _numbers(cells: Sequence[Cell], way: str) -> list[float]:
+    if not cells:
+        return [float("nan")] * 6
     shares = [100 * cell[way]["found"] / cell["images"] for cell in cells]
     total = {key: sum(cell[way][key] for cell in cells) for key in ("confident", "wrong", "intervals", "held")}
     known = [cell[way]["nees"] for cell in cells if cell[way]["nees"] is not None]
@@ -176,6 +178,10 @@ def _numbers(cells: Sequence[Cell], way: str) -> list[float]:
         100 * total["held"] / max(total["intervals"], 1),
         float(np.mean(known)) if known else float("nan"),
     ]
+
+
+def _text(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.1f}"
 
 
 def main() -> None:

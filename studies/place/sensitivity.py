@@ -36,12 +36,14 @@ def located(described: Described, numbers: PlaceNumbers, found: float, radius: f
                 continue
             model = PlaceModel(Exact(seen[own[::2]]), at[own[::2]], [np.arange(len(own[::2]))], numbers)
             rows = other[::STRIDE]
-            drive = Answers(model, model.drive(seen[rows]), radius)
-            off, sure = np.linalg.norm(drive.positions - at[rows], axis=1), drive.mass >= numbers.sure
+            posterior = model.drive(seen[rows])
+            drive = Answers(model, posterior, radius)
+            off = np.linalg.norm(drive.positions - at[rows], axis=1)
+            sure = (drive.mass >= numbers.sure) & (posterior.evidence >= 0)
             known = own[: int(ON_MAP * len(own))]
             away = np.linalg.norm(at[other][:, None] - at[known], axis=2).min(1) > APART
             part = PlaceModel(Exact(seen[known]), at[known], [np.arange(len(known))], numbers)
-            found_there = part.drive(seen[other[away]])
+            found_there = part.drive(seen[other[away][::STRIDE]])
             strangers = Answers(part, found_there, radius).mass >= numbers.sure
             yield [
                 len(rows),

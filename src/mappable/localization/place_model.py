@@ -117,10 +117,10 @@ class PlaceModel:
 
     # ------------------------------------------------------------------------------------------ observation
 
-    def likelihood(self, deviations: Floats, weight: float) -> Floats:
+    def likelihood(self, deviations: Floats, weight: float, sharpness: float | None = None) -> Floats:
         """Likelihoods (n, s) of states against "elsewhere", of images that count `weight` each (equations 7 and 8)."""
         numbers = self.numbers
-        sharp = weight * numbers.sharpness
+        sharp = weight * (sharpness or numbers.sharpness)
         odds = np.exp(np.clip(sharp * deviations, -MOST_EXPONENT, MOST_EXPONENT))
         odds /= (odds @ self.states.share)[:, None]
         gain = min(sharp, self._chance)
@@ -135,13 +135,13 @@ class PlaceModel:
     def _alone(self, images: Floats32, center: Floats32) -> Posterior:
         deviations = self.deviations(images, center)
         alone = self.alone(deviations)
-        presence = self.numbers.sharpness * (deviations.max(1) - self._chance)
+        presence = self.numbers.single_sharpness * (deviations.max(1) - self._chance)
         away = 1 / (1 + np.exp(np.clip(presence, -MOST_EXPONENT, MOST_EXPONENT)))
         return Posterior(csr_matrix(alone.multiply((1 - away)[:, None])), away, alone)
 
     def alone(self, deviations: Floats) -> csr_matrix:
         """Probabilities (n, s) of images by themselves, if they are on the map."""
-        probability = self.likelihood(deviations, 1.0) * self.states.share
+        probability = self.likelihood(deviations, 1.0, self.numbers.single_sharpness) * self.states.share
         return self._sparse(probability / probability.sum(1, keepdims=True))
 
     def folded(self, on: Floats) -> csr_matrix:

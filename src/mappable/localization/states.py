@@ -105,7 +105,8 @@ class States:
         turned = (own + len(self)) % (2 * len(self))
         ground = np.tile(self.share, 2)
         still = np.zeros(2 * len(self))
-        parts = [(own, own, still, (1 - self.numbers.turn) * ground), (own, turned, still, self.numbers.turn * ground)]
+        turns = self.numbers.leave
+        parts = [(own, own, still, (1 - turns) * ground), (own, turned, still, turns * ground)]
         for sense in (1, -1):
             for later in (1, -1):
                 weight = _agrees(leaving, sense) * _agrees(arriving, later)
