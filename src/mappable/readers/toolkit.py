@@ -23,7 +23,7 @@ from mappable.places.notes import Findings
 from mappable.places.rotations import are_rotations
 from mappable.places.table import NO_TIME, Places
 from mappable.tables import Table, read_words
-from mappable.times import TimeUnit, nanoseconds
+from mappable.times import DECIMALS, TimeUnit, nanoseconds
 
 CONVERTED = "convert.json"  # this file marks the folder of a converted collection
 TOLERANCE = 0.05  # largest difference between the length of a quaternion and 1
@@ -118,14 +118,16 @@ def numbered_images(
     `pattern` is that of the number: a count, or a time in `unit`, which becomes nanoseconds. Images that are not
     `named` so, and repeated numbers, are noted.
     """
-    number, inside = re.compile(pattern, re.ASCII), below(root, folder)
+    number, inside, scale = re.compile(pattern, re.ASCII), below(root, folder), 10 ** DECIMALS[unit]
     images: dict[int, str] = {}
     others, again = [], []
     for name in filter(is_image, list_folder(folder)):
         stem, path = name.rpartition(".")[0], join(inside, name)
         if not number.fullmatch(stem):
             others.append(path)
-        elif images.setdefault(nanoseconds(stem, unit), path) is not path:
+            continue
+        value = int(stem) * scale if stem.isdecimal() else nanoseconds(stem, unit)
+        if images.setdefault(value, path) is not path:
             again.append(path)
     found.note(f"images are not named {named}", others)
     found.note("images have the same number as another image (left out)", again)

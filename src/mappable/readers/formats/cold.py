@@ -129,7 +129,8 @@ def _sequences(root: Path, lab: str, found: Findings) -> dict[str, list[str]]:
         in_camera = IMAGE_FOLDER in folder.as_posix().lower().split("/")
         others = [join(inside, name) for name in names if in_camera or is_image(name)]
         text = "files are not named t<seconds>_x<metres>_y<metres>_a<radians>.jpeg"
-        found.note(text, (path for path in others if path not in set(images)))
+        posed = set(images)
+        found.note(text, (path for path in others if path not in posed))
         if not name:
             found.note("images are outside a sequence folder such as seq1_cloudy1", images)
         elif images and sequences.get(name):

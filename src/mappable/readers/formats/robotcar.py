@@ -162,11 +162,11 @@ def _images(root: Path, name: str, folders: list[Path], found: Findings) -> Time
         named = numbered_images(root, folder, found, r"\d{16}", "<microseconds>.png", "us")
         again = (path for time, path in named.items() if time in images)
         found.note("images have the same time as another image of their traversal and were left out", again)
-        images = named | images
+        images = dict(sorted((named | images).items())) if images else named
     chunks = {int(match[2]) for folder in folders if (match := CHUNK.fullmatch(folder.relative_to(root).parts[0]))}
     missing = sorted(set(range(1, max(chunks, default=0))) - chunks)
     found.note("folders of images are missing", (f"{name}_stereo_centre_{number:02d}" for number in missing))
-    return TimedImages.numbered(dict(sorted(images.items())))
+    return TimedImages.numbered(images)
 
 
 def _track(file: Path, source: Source, found: Findings) -> tuple[Track, Frame]:
@@ -189,7 +189,7 @@ def _track(file: Path, source: Source, found: Findings) -> tuple[Track, Frame]:
     rows = np.flatnonzero(good & finite)
     if len(rows) == 0:
         raise BadInputError(f"{file}: no usable pose sample")
-    table = table.at(rows.tolist())
+    table = replace(table, columns={"utm_zone": table.columns["utm_zone"]}).at(rows.tolist())
     return Track.ordered(table, time[rows], (xyz - OXFORD.origin)[rows], found, yaw[rows]), _frame(table)
 
 

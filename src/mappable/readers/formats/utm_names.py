@@ -56,7 +56,7 @@ SPLITS = {"train": "train", "val": "calibration", "test": "test"}
 ROLE_FOLDER = re.compile(r"(?:(database|gallery)|(?:queries|query))(?:_(.+))?")
 
 DATE = re.compile(r"(?:18|19|20|21)\d\d(?:-?[01]\d(?:-?[0-3]\d)?)?")
-COMPACT_TIME = re.compile(r"(\d{8})[_T-]?(\d{2,6})")
+COMPACT_TIME = re.compile(r"(\d{8})[_T-]?((?:\d\d){1,3})")
 NUMBER_SINCE_1970 = re.compile(r"1\d{9}(?:\.\d+)?|1\d{12}|1\d{15}|1\d{18}")  # 2001 to 2033 in s, ms, us or ns
 Value = TypeVar("Value")
 
@@ -79,11 +79,11 @@ class _Names:
         for path in paths:
             name = path.rpartition("/")[2]
             fields = name.rpartition(".")[0].split("@")
-            if problem := _problem(name, fields):
-                others.append(f"{path}: {problem}")
-            else:
+            if is_image(name) and _is_placed(fields):
                 self.paths.append(path)
                 rows.append(fields + missing)
+            else:
+                others.append(f"{path}: {_problem(name, fields)}")
         self.columns = [*zip(*rows, strict=False)]
         found.note("images were left out, because their names are not @east@north@…", others)
 
@@ -177,15 +177,20 @@ def _listed_paths(file: Path, folder: Path) -> list[str]:
     return list(listed)
 
 
+def _is_placed(fields: list[str]) -> bool:
+    """True if the fields of a name hold east and north."""
+    numbers = len(fields) > NORTH and not fields[0]
+    return numbers and math.isfinite(_number(fields[EAST])) and math.isfinite(_number(fields[NORTH]))
+
+
 def _problem(name: str, fields: list[str]) -> str:
-    """Why the name of an image does not hold east and north; "" if it does."""
+    """Why the name of an image does not hold east and north."""
     if not is_image(name):
         return "not an image file"
-    if fields[0] or len(fields) < 3:
+    if fields[0] or len(fields) <= NORTH:
         return "does not begin with @" if fields[0] else "east and north are missing"
-    numbers = {"east": fields[EAST], "north": fields[NORTH]}
-    bad = (f"{what} {shown(text)}" for what, text in numbers.items() if not math.isfinite(_number(text)))
-    return next((f"{text} is not a finite number" for text in bad), "")
+    what, field = ("north", NORTH) if math.isfinite(_number(fields[EAST])) else ("east", EAST)
+    return f"{what} {shown(fields[field])} is not a finite number"
 
 
 def _number(text: str) -> float:
@@ -240,7 +245,7 @@ def _time(text: str) -> int | None:
         if NUMBER_SINCE_1970.fullmatch(text):
             return nanoseconds(text, guess_unit(text))
         if match := COMPACT_TIME.fullmatch(text):
-            return from_datetime(datetime.strptime((match[1] + match[2]).ljust(14, "0"), "%Y%m%d%H%M%S"))
+            return from_datetime(datetime.fromisoformat(f"{match[1]}T{match[2]:0<6}"))
         return nanoseconds(text) if ":" in text else None
     except ValueError:
         return None
