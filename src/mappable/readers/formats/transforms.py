@@ -51,7 +51,7 @@ def read(
     known: KnownOption = None,
 ) -> Places:
     files = _files(root)
-    images = [(name, where, file, frame) for file in files for where, name, frame in _frames(file)]
+    images = [(name, where, file, frame) for file in files for where, name, frame, _ in _frames(file)]
     images.sort(key=lambda image: image[0])
     poses = np.stack([_matrix(where, frame) for _, where, _, frame in images])
     check_poses(poses, lambda row: f"{images[row][1]} ({shown(images[row][0])})")
@@ -66,7 +66,8 @@ def lenses(root: Path, **_: object) -> dict[str, Lens]:
     """The lenses of distorted images, by their paths."""
     known: dict[str, Lens] = {}
     for file in _files(root):
-        for where, name, values in _frames(file):
+        for where, name, frame, scene in _frames(file):
+            values = scene | frame
             model, coefficients = LENSES.get(values.get("camera_model", "OPENCV"), ("", ()))
             if model and "fl_x" in values and "k1" in values:
                 with naming_lens(f"{where}: the values of its lens are wrong"):
@@ -86,25 +87,24 @@ def _files(root: Path) -> list[Path]:
     return files[:1] if files[0].name == FILES[0] else files
 
 
-def _frames(file: Path) -> list[tuple[str, str, dict[str, Any]]]:
-    """The images of a file: where each is written, its path, and its values on top of those of the whole file."""
+def _frames(file: Path) -> list[tuple[str, str, dict[str, Any], dict[str, Any]]]:
+    """The images of a file: where each is written, its path, its values, and those of the whole file."""
     scene = read_json(file, MAX_BYTES)
     frames = scene.get("frames") if isinstance(scene, dict) else None
     if not isinstance(frames, list) or not frames:
         raise BadInputError(f"{file}: no list 'frames' with images")
-    shared = {key: value for key, value in scene.items() if key != "frames"}
     images = []
     for number, frame in enumerate(frames):
         where, path = f"{file}, frame {number}", frame.get("file_path") if isinstance(frame, dict) else None
         if not isinstance(path, str) or not path:
             raise BadInputError(f"{where}: file_path is {shown(path)}, expected the path of an image")
-        images.append((where, _with_suffix(file.parent, PurePosixPath(path).as_posix()), shared | frame))
+        images.append((where, _with_suffix(file.parent, PurePosixPath(path)), frame, scene))
     return images
 
 
-def _with_suffix(folder: Path, name: str) -> str:
-    ends = ("",) if PurePosixPath(name).suffix else SUFFIXES
-    return next((name + end for end in ends if not end or (folder / (name + end)).exists()), f"{name}.png")
+def _with_suffix(folder: Path, path: PurePosixPath) -> str:
+    ends = [] if path.suffix else [end for end in SUFFIXES if (folder / f"{path}{end}").exists()] or [".png"]
+    return path.as_posix() + "".join(ends[:1])
 
 
 def _matrix(where: str, frame: dict[str, Any]) -> Any:
