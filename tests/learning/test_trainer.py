@@ -253,7 +253,7 @@ def test_what_cannot_be_trained_on_is_refused_at_once(toy: Toy, settings: NewSet
     untrained = places.replace(split=["test"] * 60)
     for table, images, changes, problem in (
         (places, pixels[:, :24], {}, r"shape \(60, 24, 64, 3\), expected .*48, 64"),
-        (places, pixels / 255, {}, "float64, expected uint8"),
+        (places, pixels / 255, {}, "images are float64"),
         (untrained, pixels, {}, r"60 places.*'train'"),
         (places, pixels, {"positive_radius": 1.0}, r"none of the 40 training places has another place within 1 m"),
         (places, pixels, {"negative_radius": 99.0}, r"none of the 40 training places has 3 places at least 99 m away"),
