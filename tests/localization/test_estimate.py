@@ -68,7 +68,7 @@ def test_each_visit_is_left_out_and_the_advice_follows_from_what_was_found() -> 
     again = advise(unsure, survey(described.places.replace(split=split)), why_not="", warnings=0)
     assert "calibrates the map" not in "".join(again)
     one_visit = survey(described.places[:80])
-    assert "second time" in advise(None, one_visit, why_not="", warnings=0)[0]
+    assert "once more" in advise(None, one_visit, why_not="", warnings=0)[0]
 
 
 def test_the_coverage_of_maps_of_one_visit_says_nothing_about_a_map_that_another_visit_calibrated() -> None:
