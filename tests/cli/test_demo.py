@@ -25,7 +25,7 @@ from mappable.places.cache import find_pack
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """A short street, one model, hardly any images, and no figures: `make test-long` draws those of a demo."""
     monkeypatch.setattr(report, "drawings", list)
-    assert demo.SET == "street-v1-demo"
+    assert demo.SET == "street-v1-brief"
     small = replace(sets.find_set("street-v1-3d"), preset="street-laptop")
     monkeypatch.setattr(demo, "SET", small.name)
     monkeypatch.setattr(demo, "ROWS", ("triplet+huber-ours",))

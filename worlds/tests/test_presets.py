@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from zlib import crc32
 
 import pytest
@@ -57,6 +58,13 @@ def test_the_demo_is_a_part_of_the_same_runs() -> None:
         (run.name, run.seed, run.spacing) for run in street.parts["main"]
     ]
     assert {(run.length, run.every) for run in demo.runs} == {(500.0, 2)}
+    brief = [replace(run, every=2) for run in PRESETS["street-v1-brief"].runs]
+    assert tuple(brief) == demo.runs
+    assert {(run.split, run.every) for run in PRESETS["street-v1-brief"].runs} == {
+        ("train", 2),
+        ("calibration", 4),
+        ("test", 4),
+    }
 
 
 def test_the_small_variants_count_z() -> None:
@@ -90,6 +98,7 @@ def test_the_protocol_of_a_frozen_preset_never_changes() -> None:
         "street-v1": 4257445837,
         "rooms-v1": 1951384344,
         "street-v1-demo": 606118741,
+        "street-v1-brief": 1660714891,
         "street-v1-3d": 3738193053,
         "rooms-v1-3d": 1287115029,
     }

@@ -15,9 +15,8 @@ from mappable.errors import BadInputError
 if TYPE_CHECKING:
     from mappable.evaluation.reproduce import PlannedModel, Study
     from mappable.evaluation.result import Result
-    from mappable.localization.map import Map
 
-SET = "street-v1-demo"
+SET = "street-v1-brief"
 ROWS = ("off-the-shelf", "triplet", "triplet+huber-ours")
 PROTOCOLS = ("table1", "curves", "proportionality", "qualitative")  # of all three encoders
 MAP_PROTOCOL = "localization"  # only of the last encoder, from which the map is built
@@ -41,7 +40,7 @@ def demo(
     Each step prints the command that does the same. You may stop at any time: the same command continues from there.
     """
     from mappable.evaluation.report import failures_of
-    from mappable.evaluation.reproduce import load_study, plan
+    from mappable.evaluation.reproduce import MODELS, load_study, plan
     from mappable.evaluation.rows import rows_named
     from mappable.evaluation.sets import PLACES, find_set
     from mappable.features.weights import fetch_weights
@@ -75,13 +74,11 @@ def demo(
     typer.echo(f"   {again}\n")
     results = _results(study, models)
     typer.echo("\n3. Build a map with the last encoder, and locate images of the test runs on it (a few seconds).")
-    opened = _build_map(study, models[-1], out / "map")
-    typer.echo(
-        f"   mappable map build {_quoted(street)} {_quoted(out / 'map')} --encoder {_encoder(study, models[-1])}"
-    )
+    encoder = _quoted(out / MODELS / models[-1].folder)
     images = _quoted(street / "images/test-night")
+    typer.echo(f"   mappable map build {_quoted(street)} {_quoted(out / 'map')} --encoder {encoder}")
     typer.echo(f"   mappable locate {_quoted(out / 'map')} {images} --sequence\n")
-    _locate_some(study, models[-1], opened)
+    _locate_some(study, models[-1], out / "map")
     typer.echo("\n4. Report the share of test images whose nearest landmark by descriptor is nearby (ten seconds).\n")
     page = study.report(results)
     print_accuracy(results, page)
@@ -93,64 +90,53 @@ def _quoted(path: Path) -> str:
     return shlex.quote(str(path))
 
 
-def _encoder(study: "Study", model: "PlannedModel") -> str:
-    from mappable.evaluation.reproduce import MODELS
-
-    return _quoted(study.out / MODELS / model.folder)
-
-
 def _steps(every: int) -> str:
     """The setting of the training steps: enough to show the effect, and fewer for fewer images."""
     return f"iterations={max(TRAINING_STEPS // every, 1)}"
 
 
 def _results(study: "Study", models: "list[PlannedModel]") -> "list[Result]":
-    """Train and score one model after the other."""
+    """Train and score one model after the other; only the last one gets a map."""
     from mappable.evaluation.result import Accuracy
     from mappable.learning.trainer import TrainingStopped
 
     of_all = [protocol for protocol in study.protocols if protocol.name != MAP_PROTOCOL]
+    studies = [replace(study, protocols=of_all)] * (len(models) - 1) + [study]
     results = []
     try:
-        for model in models:
-            wanted = study if model is models[-1] else replace(study, protocols=of_all)
-            for result in wanted.run([model]):
+        for model, part in zip(models, studies, strict=True):
+            for result in part.run([model]):
                 accuracy, radius = result.get(Accuracy), result.positive_radius
                 if accuracy is not None:
-                    typer.echo(f"   {result.title}: {accuracy.positive[0]:.1f} % within {radius:g} {result.unit}")
+                    share = f"{accuracy.positive[0]:.1f} % within {radius:g} {result.unit}"
+                    typer.echo(f"   {result.title}: {share}")
                 results.append(result)
     except TrainingStopped as stopped:
         typer.echo(f"{stopped}; the same command continues from there", err=True)
         raise typer.Exit(130) from None
     if len(results) < len(models):
-        raise BadInputError(f"{study.out}: another process is using this folder; run the command again later")
+        problem = f"{study.out}: another process is using this folder"
+        raise BadInputError(f"{problem}; run the command again later")
     return results
 
 
-def _build_map(study: "Study", model: "PlannedModel", folder: Path) -> "Map":
-    """The evaluated map, built from descriptors that were computed for the evaluation."""
+def _locate_some(study: "Study", model: "PlannedModel", folder: Path) -> None:
+    """Save the evaluated map, and locate some test images; their descriptors are those of the evaluation."""
     import numpy as np
 
+    from mappable.arrays import evenly
+    from mappable.cli.locate import print_locations
     from mappable.evaluation.scoring import landmarks_of
     from mappable.features.descriptors import Described
     from mappable.localization.build import build_map_of
     from mappable.localization.map import Map
 
-    encoder, made = study.describe(model)
-    rows = np.concatenate([landmarks_of(study.setup), study.setup.calibration])
-    built = build_map_of(
-        Described(study.setup.places[rows], made[rows], encoder.fingerprint, encoder.about), every=True
-    )
-    return Map(built.landmarks, encoder).save(folder)
-
-
-def _locate_some(study: "Study", model: "PlannedModel", opened: "Map") -> None:
-    from mappable.arrays import evenly
-    from mappable.cli.locate import print_locations
-
-    queries = study.setup.queries
-    some = queries[evenly(len(queries), LOCATED_IMAGES, nearest=True)]
-    _, made = study.describe(model)
-    places = study.setup.places[some]
-    found = opened.locate_all(made[some], names=places.place_id.tolist())
-    print_locations(opened.landmarks, found, places.positions)
+    setup = study.setup
+    encoder, descriptors = study.describe(model)
+    rows = np.concatenate([landmarks_of(setup), setup.calibration])
+    described = Described(setup.places[rows], descriptors[rows], encoder.fingerprint, encoder.about)
+    demo_map = Map(build_map_of(described, every=True).landmarks, encoder).save(folder)
+    queries = setup.queries[evenly(len(setup.queries), LOCATED_IMAGES, nearest=True)]
+    places = setup.places[queries]
+    locations = demo_map.locate_all(descriptors[queries], names=places.place_id.tolist())
+    print_locations(demo_map.landmarks, locations, places.positions)

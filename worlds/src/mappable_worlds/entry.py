@@ -15,6 +15,7 @@ PRESETS = resources.files("mappable_worlds") / "settings"
 # For the paper's rows: 1,200 steps of 8 anchors (Oxford: 15,006 of 2), at ten times the paper's rate.
 SCHEDULE = ("iterations=1200", "learning_rate=1e-5")
 FULL = ("street-v1", "rooms-v1")  # each scores the models of the other
+SMALL = ("street-v1-demo", "street-v1-brief")  # for machines without a GPU
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class DrawnWorld:
 
     @property
     def preset(self) -> str:
-        return "street-laptop" if self.name.endswith("-demo") else self.drawn.world
+        return "street-laptop" if self.name in SMALL else self.drawn.world
 
     @property
     def paper(self) -> tuple[str, ...]:
-        return () if self.name.endswith("-demo") else SCHEDULE
+        return () if self.name in SMALL else SCHEDULE
 
     @property
     def away(self) -> tuple[str, ...]:

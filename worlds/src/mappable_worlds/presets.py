@@ -167,6 +167,12 @@ def _demo(street: Preset) -> Preset:
     return replace(street, name="street-v1-demo", summary=summary, runs=tuple(main), landmarks=100)
 
 
+def _brief(demo: Preset) -> Preset:
+    runs = (run if run.split == "train" else replace(run, every=4) for run in demo.runs)
+    summary = "street-v1-demo with every second image of its calibration and test runs"
+    return replace(demo, name="street-v1-brief", summary=summary, runs=tuple(runs))
+
+
 def _three_dimensional(flat: Preset, summary: str, runs: Iterable[Run]) -> Preset:
     name = f"{flat.name}-3d"
     return replace(flat, name=name, frame=name, summary=summary, runs=tuple(runs), landmarks=100, dimensions=3)
@@ -188,7 +194,8 @@ def _rooms_3d(rooms: Preset) -> Preset:
 
 def _all() -> Mapping[str, Preset]:
     street, rooms = _street(), _rooms()
-    presets = (street, rooms, _demo(street), _street_3d(street), _rooms_3d(rooms))
+    demo = _demo(street)
+    presets = (street, rooms, demo, _brief(demo), _street_3d(street), _rooms_3d(rooms))
     return {preset.name: replace(preset, image_hashes=FROZEN.get(preset.name, {})) for preset in presets}
 
 
@@ -209,6 +216,7 @@ FROZEN: Mapping[str, Mapping[str, str]] = {
         "leaving": "6ae86971d91a52b8064eeffe0b55ec2bf79660ddd6eebf0ac5cf6b245bc53ddf",
     },
     "street-v1-demo": {"main": "8b3ee848c2600931e24da01feb37159fdccf14fbe847e6e3bd47333a6c272655"},
+    "street-v1-brief": {"main": "da4f9f76c73af41efbb65d0e987367e0490187e41c35bae22e7113ef7fb7cfcf"},
     "street-v1-3d": {"main": "e753632089d68b51b99fa30662b8c02499377fe3b25aec385e78a5262f475098"},
     "rooms-v1-3d": {"main": "90ed562e22659dc9f4270110f386ef8e0dbf7f5c5fa19ac60dc8c0eb5218be01"},
 }
