@@ -20,7 +20,7 @@ def test_damaged_descriptors_are_computed_again(
     encoder.initialize(toy[1][:10])
 
     def load() -> np.ndarray:
-        return np.array(load_descriptors(encoder, images, rows, image_digest(images, rows), tmp_path).values)
+        return np.array(load_descriptors(encoder, images, rows, image_digest(images), tmp_path).values)
 
     first = load()
     for damage in ("content", "no checksum"):

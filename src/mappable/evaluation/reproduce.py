@@ -17,7 +17,7 @@ from mappable.evaluation.away import away_place, drawn
 from mappable.evaluation.embedding import image_digest, load_descriptors
 from mappable.evaluation.evaluate import measure, run_facts
 from mappable.evaluation.protocol import Protocol
-from mappable.evaluation.protocols import PROTOCOLS, protocols_named
+from mappable.evaluation.protocols import protocols_named
 from mappable.evaluation.protocols.home_and_away import NAME as HOME_AND_AWAY
 from mappable.evaluation.protocols.home_and_away import HomeAndAway
 from mappable.evaluation.report import PAGE, write_report
@@ -97,13 +97,14 @@ class Study:
 
     @cached_property
     def rows(self) -> Ints:
-        """Rows whose images any protocol needs, requested or not, because descriptors are kept for later runs."""
-        return np.unique(np.concatenate([one.rows(self.setup) for one in PROTOCOLS.values()]).astype(np.int64))
+        """Rows of the queries, and of other images that the requested protocols need."""
+        needed = [protocol.rows(self.setup) for protocol in self.protocols]
+        return np.unique(np.concatenate([self.setup.queries, *needed]).astype(np.int64))
 
     @cached_property
     def digest(self) -> str:
-        """The digest of the images in `rows`."""
-        return image_digest(self.images, self.rows)
+        """The digest of all images, which is the same for all protocols."""
+        return image_digest(self.images)
 
     def describe(self, model: PlannedModel) -> tuple[Encoder, Descriptors]:
         """The encoder of a model, trained if necessary, and the descriptors of all images that protocols need."""
