@@ -41,8 +41,8 @@ def progress_bar(what: str, total: int) -> Iterator[Advance]:
     """Show the progress of work titled `what`; `advance(n, note)` counts n more of `total` and shows a note."""
     if not speaks():
         yield lambda count, note="": None
-    elif _whole:
-        yield _whole[-1].bar(what, total)
+    elif _commands:
+        yield _commands[-1].bar(what, total)
     elif not sys.stderr.isatty() or not _terminal.acquire(blocking=False):
         yield from _lines(what, total)
     else:
@@ -60,43 +60,46 @@ def one_bar(what: str, stages: Sequence[tuple[str, float]]) -> Iterator[None]:
     """
     total = round(sum(seconds for _, seconds in stages))
     with progress_bar(what, total) as advance:
-        whole = _Whole(stages, advance)
-        _whole.append(whole)
+        command = _Command(stages, advance)
+        _commands.append(command)
         try:
             yield
         finally:
-            _whole.remove(whole)
-        advance(total - whole.counted)
+            _commands.remove(command)
+        advance(total - command.reached)
 
 
-class _Whole:
-    """Counts usual seconds of work. A stage that was skipped counts when a later one begins."""
+class _Command:
+    """Counts usual seconds of work. A stage that was skipped counts when a later one advances."""
 
     def __init__(self, stages: Sequence[tuple[str, float]], advance: Advance) -> None:
-        self.stages, self.advance = stages, advance
-        self.stage, self.counted = 0, 0.0
+        self.stages = stages
+        self.advance = advance
+        self.stage = 0  # the current stage
+        self.reached = 0.0  # seconds
 
     def bar(self, what: str, total: int) -> Advance:
-        """The part of the bar that belongs to the next stage of that title; none if there is no such stage."""
+        """The part of the bar that belongs to the next stage of that title; a bar of no stage shows its title."""
         later = range(self.stage, len(self.stages))
-        self.stage = next((stage for stage in later if what.startswith(self.stages[stage][0])), self.stage)
-        title, seconds = self.stages[self.stage]
-        if not what.startswith(title):
+        stage = next((stage for stage in later if what.startswith(self.stages[stage][0])), None)
+        if stage is None:
             return lambda count, note="": self.advance(0, note or what)
-        before = sum(usual for _, usual in self.stages[: self.stage])
+        self.stage = stage
+        before = sum(seconds for _, seconds in self.stages[:stage])
+        per_item = self.stages[stage][1] / max(total, 1)
         done = 0.0
 
         def advance(count: float, note: str = "") -> None:
             nonlocal done
             done += count
-            reached = before + seconds * min(done / max(total, 1), 1.0)
-            self.advance(max(reached - self.counted, 0.0), note or what)
-            self.counted = max(reached, self.counted)
+            reached = max(before + per_item * min(done, total), self.reached)
+            self.advance(reached - self.reached, note or what)
+            self.reached = reached
 
         return advance
 
 
-_whole: list[_Whole] = []  # the bar of the whole command, if there is one
+_commands: list[_Command] = []  # the bar of the whole command, if there is one
 _terminal = threading.Lock()  # held by the only bar on the terminal; others print lines
 
 
