@@ -43,10 +43,14 @@ class Scratch:
         self.mean = landmarks.mean(0)
         self.units = unit(landmarks - self.mean)
         way = np.concatenate([[0.0], np.cumsum(gaps)]) / self.spacing
-        once, twice = ((self.units[lag:] * self.units[:-lag]).sum(1).mean() for lag in (1, 2))
-        near_gap, far_gap = ((way[lag:] - way[:-lag]).mean() for lag in (1, 2))
-        decay = (twice / once) ** (1 / (far_gap - near_gap))
-        noise = max(1 - once / decay**near_gap, 0.0)
+        alike = [1.0]
+        while len(alike) <= NUMBERS.window and alike[-1] >= NUMBERS.least_correlation:
+            alike.append((self.units[len(alike) :] * self.units[: -len(alike)]).sum(1).mean())
+        decays = np.linspace(NUMBERS.least_correlation, 0.999, 1000)
+        sums = np.polyval(np.ones(len(alike) - 1), decays)
+        per_landmark = max(np.interp(sum(alike[1:]) / alike[1], sums, decays), alike[1])
+        decay = min(per_landmark ** (self.spacing / gaps.mean()), 0.999)
+        noise = 1 - alike[1] / per_landmark
         # The descriptor of a state is made of those of the landmarks around it, by kriging (equation 2).
         self.mix = np.zeros((len(self.states), len(positions)))
         for state, (first, blend) in enumerate(zip(self.first, self.blend, strict=True)):
@@ -77,10 +81,10 @@ class Scratch:
         likeness = unit(images - center) @ self.units.T @ self.mix.T / self.lengths
         usual = np.median(likeness, axis=1, keepdims=True)
         deviations = (likeness - usual) / (1.4826 * np.median(np.abs(likeness - usual), axis=1, keepdims=True))
-        odds = np.exp(np.clip(NUMBERS.sharpness * deviations, -50, 50))
+        odds = np.exp(np.clip(NUMBERS.single_sharpness * deviations, -50, 50))
         odds = ((1 - NUMBERS.blind) * odds / (odds @ self.share)[:, None] + NUMBERS.blind) * self.share
         odds[odds < NUMBERS.negligible * odds.max(1, keepdims=True)] = 0
-        away = 1 / (1 + np.exp(NUMBERS.sharpness * (deviations.max(1) - self.chance)))
+        away = 1 / (1 + np.exp(NUMBERS.single_sharpness * (deviations.max(1) - self.chance)))
         return odds / odds.sum(1, keepdims=True), away
 
     def explain(self, images: np.ndarray, belief: np.ndarray, weight: float, shifted: bool) -> tuple:

@@ -16,6 +16,7 @@ SPREAD = 2048  # states, spread evenly, that give the usual likeness of an image
 FOUND = 512  # landmarks that an index finds per image
 ROWS = 1024  # descriptors that are read at a time
 LARGEST_DECAY = 0.999
+DECAYS = 1000  # that are compared
 LEAST_NOISE = 1e-3
 NO_SHIFT = 2.0
 TINY = 1e-9
@@ -143,6 +144,8 @@ class Likeness:
         """What neighbors do not show of a landmark, as a share of its variance; and the decay of the rest.
 
         The rest is as alike as `decay` one spacing further along a visit, and as `decay` squared two spacings further.
+        All lags up to the first one that is not alike count, because two of them cannot tell noise from a texture finer
+        than the spacing.
         """
         least = self.numbers.least_correlation
         visit = max(visits, key=len)[:SAMPLE]
@@ -150,12 +153,19 @@ class Likeness:
             return 0.0, least
         images = self._unit(visit)
         way = path_length(self.states.of_landmarks[visit]) / self.states.spacing
-        once, twice = (float((images[lag:] * images[:-lag]).sum(1).mean()) for lag in (1, 2))
-        near, far = (float((way[lag:] - way[:-lag]).mean()) for lag in (1, 2))
-        if min(once, twice) < least or far == near:
+        alike: list[float] = []
+        for lag in range(1, min(self.numbers.window, len(visit) - 1) + 1):
+            alike.append(float((images[lag:] * images[:-lag]).sum(1).mean()))
+            if alike[-1] < least:
+                break
+        if alike[0] < least:
             return 0.0, least
-        decay = min((twice / once) ** (1 / (far - near)), LARGEST_DECAY)
-        return max(1 - once / decay**near, 0.0), decay
+        # The sum of the lags is 1 + a + a² + ... times the first one; a is the decay per landmark.
+        decays = np.linspace(least, LARGEST_DECAY, DECAYS)
+        sums = np.polyval(np.ones(len(alike)), decays)
+        per_landmark = max(float(np.interp(sum(alike) / alike[0], sums, decays)), alike[0])
+        decay = min(per_landmark ** (1 / max(float(np.diff(way).mean()), TINY)), LARGEST_DECAY)
+        return 1 - alike[0] / per_landmark, decay
 
 
 def products(store: Store, queries: Floats32) -> Floats:
