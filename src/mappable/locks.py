@@ -58,14 +58,14 @@ def wait_for(file: Path, what: str) -> Lock:
 
 @contextmanager
 def alone_in(folder: Path, doing: str) -> Iterator[None]:
-    """Context in which no other process can do the same in `folder`; `doing` says what, and the folder is created."""
+    """Create `folder` if needed, and hold an exclusive lock on it. Errors quote `doing`."""
     with _alone(folder / ".lock", folder, f"is {doing} there right now"):
         yield
 
 
 @contextmanager
 def alone_with(file: Path) -> Iterator[None]:
-    """Context in which no other process can use the same `file`."""
+    """Hold an exclusive lock on `file`."""
     with _alone(file.with_name(f".{file.name}.lock"), file, "uses this file"):
         yield
 

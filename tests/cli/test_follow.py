@@ -135,7 +135,7 @@ def test_a_source_that_fails_keeps_what_came_before(mappable: Run, wall_map: Pat
     result = mappable("follow", wall_map, drive, "--state", tmp_path / "state.safetensors")
     assert result.exit_code == 3
     assert len(result.stdout.splitlines()) == COUNT - 1
-    assert "x.png: its name is no number" in result.stderr
+    assert "x.png: its name is not a number" in result.stderr
     assert (tmp_path / "state.safetensors").is_file()
 
 

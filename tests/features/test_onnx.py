@@ -141,7 +141,7 @@ def test_in_int8_it_is_another_encoder_that_is_nearly_the_same(
     assert all(kind == onnx.TensorProto.FLOAT for name, kind in kinds.items() if name.startswith("aggregator"))
 
 
-# Largest length of the difference from torch in float32 on a CPU, as docs/export.md states it: for pictures like those
+# Largest length of the difference from torch in float32 on a CPU, as docs/exchange.md states: for pictures like those
 # that an int8 file was measured on, and for images that stress rounding.
 BOUNDS = {"batches": (1e-5, 1e-5), "onnx": (1e-3, 1e-3), "int8": (0.3, 1.0), "bfloat16": (0.3, 0.3)}
 

@@ -9,7 +9,7 @@ from mappable.features.fast_encoder import FastEncoder
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
-# Largest length of the difference from the CPU in float32; docs/export.md states them.
+# Largest length of the difference from the CPU in float32; docs/exchange.md states them.
 FLOAT32, AUTO = 1e-3, 0.3
 
 

@@ -102,7 +102,7 @@ def split(
     train: Annotated[
         str,
         typer.Option(
-            help="Sequences that train; others without a use get no split (default: all others).",
+            help="Training sequences (default: all not named elsewhere). Unnamed sequences get no split.",
             metavar="SEQUENCE,SEQUENCE",
         ),
     ] = "",

@@ -58,7 +58,7 @@ REMOVED = {
     "train --trainable": "use --set trainable=all or trainable=last",
     "train --seed": "use --set seed=N",
     "serve --session-folder": "sessions end with the server; for several servers, see docs/scale.md",
-    "serve --read-timeout": "a proxy in front closes slow connections (docs/deployment.md)",
+    "serve --read-timeout": "a proxy in front closes slow connections (docs/serve.md)",
     "serve --tiles": "`mappable locate --out FILE.geojson` writes positions for programs with map tiles",
     "serve --tiles-credit": "the page shows no map tiles any more",
     "serve --token": "write the token to a file and use --token-file, or set MAPPABLE_TOKEN",

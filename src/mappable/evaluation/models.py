@@ -85,7 +85,7 @@ def models_of(
 
 
 def own_map(models: Sequence[Model]) -> bool:
-    """Whether the models are a user's own map: one model that is no row of a study of the paper's models.
+    """Whether the models are a user's own map: one model that is not a row of a study of the paper's models.
 
     The report then leaves out the paper's numbers, even if the map has the name of one of the paper's sets.
     """

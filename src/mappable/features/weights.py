@@ -143,7 +143,7 @@ def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
 
 
 def stored_weights(name: str) -> dict[str, Tensor]:
-    """The tensors of a set in the cache, unchecked; none for a name that is no set, or is not in the cache."""
+    """The tensors of a set in the cache, unchecked; none for a name that is not a set, or is not in the cache."""
     file = cached_file(name)
     return read_safetensors(file, "pt")[1] if name in WEIGHT_SETS and file.is_file() else {}
 
@@ -168,7 +168,7 @@ def find_weights(name: str) -> WeightSet:
 
 
 def set_in(file: Path) -> str:
-    """The name of the weight set in a user's file, by a hash of all its numbers; raise if it is no known set."""
+    """The name of the weight set in a user's file, by a hash of all its numbers; raise if it is not a known set."""
     for weights in WEIGHT_SETS.values():
         try:
             _read_given(weights, file)

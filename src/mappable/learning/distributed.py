@@ -143,8 +143,8 @@ def _own_store(store: Any, rank: int, size: int) -> Any:
     """The part of `torchrun`'s store that only the present processes use.
 
     torchrun keeps one store for all attempts of a job, and after a restart processes would find the addresses of dead
-    ones in it. So each process says hello with a new word, and the first one answers with the name of the part. Words
-    of dead processes are answered, too, but nobody acknowledges them.
+    ones in it. So each process registers under a new key, and rank 0 replies with the name of the part. Keys
+    of dead processes get a reply, too, but nobody acknowledges it.
     """
     from torch.distributed.distributed_c10d import PrefixStore
 

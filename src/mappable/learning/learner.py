@@ -39,7 +39,7 @@ class _Recorded:
     """A recorded computation on a GPU, from a batch to gradients."""
 
     batch: Batch  # input buffers of the recording
-    recording: Recording[Tensor]  # its result are the TERMS
+    recording: Recording[Tensor]  # its results are the loss terms (`TERMS`)
 
     def __call__(self, batch: Batch) -> Tensor:
         for field in fields(Batch):

@@ -213,7 +213,7 @@ class _Run:
                     self.tuples = self._checked(self._draw().cpu())
                 self._take_steps(self.tuples)
             if self.skipped and self.group.first:
-                reason = "because none of their tuples has an other negative beyond the negative radius"
+                reason = "because no tuple has a second negative beyond the negative radius"
                 print(f"skipped {self.skipped:,} of {self.total:,} steps {reason}", file=sys.stderr)
             self._finish()
             if self.total or self.settings.dimensions is not None:

@@ -104,7 +104,7 @@ def _stamped(files: Iterable[Path]) -> Iterator[FeedImage]:
         if number == 0:
             by_name = seconds is not None
         if by_name and seconds is None:
-            raise BadInputError(f"{file}: its name is no number, but the names before it are; rename it")
+            raise BadInputError(f"{file}: its name is not a number, but the names before it are; rename it")
         yield FeedImage(str(file), seconds if by_name and seconds is not None else float(number), file)
 
 

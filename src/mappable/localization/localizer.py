@@ -32,7 +32,7 @@ CLOUD, LEAST_CLOUD = 200, 0.001  # largest number of landmarks in a cloud, and t
 ONE_DEVIATION = 0.683  # share of errors within one standard deviation
 GAP = 30.0  # a pause this many times longer than usual separates images
 FARTHEST = 1e6  # largest motion between two updates, in the unit of the map or in radians; beyond, a sensor is broken
-MOST_BYTES = 2**30  # of a file of `save`
+MOST_BYTES = 2**30  # largest state file that `Localizer.load` reads
 NEW_CLOCK = 3  # number of updates in a row with earlier times after which the clock counts as set back
 
 

@@ -31,7 +31,7 @@ def find_encoder(source: Path | str) -> Path | str:
 
 
 def decoding_of(source: Path | str) -> RawDecoding | None:
-    """How the raw images of a map were decoded; None if `source` is no map, because encoders do not record it."""
+    """How the raw images of a map were decoded; None if `source` is not a map, because encoders do not record it."""
     return Landmarks.open(source).places.decoding if (Path(source) / MAP).is_file() else None
 
 

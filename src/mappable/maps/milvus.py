@@ -262,7 +262,7 @@ class Milvus:
             time.sleep(0.5)
 
     def _count(self) -> int:
-        """Number of stored landmarks, after all that was sent is visible."""
+        """Number of stored landmarks, after waiting until all inserted rows are visible."""
         answer = self._asked(
             lambda: self._client.query(
                 self.collection,

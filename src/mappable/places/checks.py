@@ -13,7 +13,7 @@ from mappable.places.routes import JITTER, steps
 from mappable.places.survey import OVERLAPPING, Survey, survey
 from mappable.places.table import Places
 
-AGAIN = "mappable convert READER ROOT OUT --overwrite"  # as the images were converted, with an option more
+AGAIN = "mappable convert READER ROOT OUT --overwrite"  # the command that converted the images, plus one option
 FEWEST = 10  # places; fewer say nothing about what is usual
 JUMP = 10  # times the usual step; a place that is farther from both neighbors jumps away and back
 ISOLATION = 50  # times the usual distance to the nearest place; a place that is farther from all others is alone
@@ -163,7 +163,7 @@ def _check_look(gray: Floats, again: str, findings: Findings) -> None:
     borders = [int(np.argmin(line)) / len(line) for line in (columns, rows, columns[::-1], rows[::-1])]
     if steady.mean() <= 0.5 and max(borders) >= THIN_BORDER:  # else a camera that never moves
         cut = ",".join(f"{np.ceil(100 * border):g}" for border in borders)
-        same = "all images have the same border; if it is no part of the scene, cut it off"
+        same = "all images have the same border; if it is not a part of the scene, cut it off"
         findings.say(f"{same}: {again} --crop-border {cut}")
     bright = gray[gray.mean(axis=(1, 2)) > DARK]
     third = gray.shape[1] // 3

@@ -180,7 +180,7 @@ def unit_quaternions(table: Table, names: Sequence[str]) -> Floats:
 
 
 def check_poses(matrices: Floats, where: Callable[[int], str]) -> None:
-    """Raise if a matrix (n, 3 or 4, 4) is no pose: a rotation, a translation and, in the last row, 0 0 0 1."""
+    """Raise if a matrix (n, 3 or 4, 4) is not a pose: a rotation, a translation and, in the last row, 0 0 0 1."""
     near = np.array((np.abs(matrices) <= MAX_COORDINATE).all(axis=(1, 2)))
     good = near & are_rotations(np.where(near[:, None, None], matrices, 0)[:, :3, :3])
     good &= (np.abs(matrices[:, 3:] - (0, 0, 0, 1)) <= ROUNDING).all(axis=(1, 2))

@@ -35,7 +35,7 @@ class TransformTree:
     joints: set[str] = field(default_factory=set)
 
     def add(self, parent: str, child: str, pose: Transform) -> None:
-        """Add a link. If it was added before, and has moved since, it is a joint."""
+        """Add a link. A link that is added again with another pose becomes a joint."""
         first_parent, first = self.links.setdefault(child, (parent, pose))
         step = pose.seen_from(first)
         if parent != first_parent or np.linalg.norm(step.shift) > STEADY_M or step.turn.magnitude() > STEADY_RAD:

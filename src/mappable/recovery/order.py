@@ -54,7 +54,7 @@ def _false_share(ranges: Ranges) -> float:
     i, j = ranges.i[far], ranges.j[far]
 
     def correlation(way: int) -> float:
-        """Correlate having a range at (i, j) with having one at (i + 1, j + way) and (i - 1, j - way)."""
+        """Correlation of "a range joins i and j" with "one joins i + 1 and j + way, or i - 1 and j - way"."""
         beside = np.mean([_has_range(keys, count, i + step, j + way * step) for step in (1, -1)])
         return (float(beside) - share) / (1 - share)
 

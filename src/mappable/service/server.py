@@ -52,7 +52,7 @@ def server_of(app: ASGIApp, settings: Settings) -> uvicorn.Server:
 
 
 def run(app: ASGIApp, settings: Settings, bound: socket.socket) -> None:
-    """Serve until a signal. A stop is no failure, so the signal that uvicorn raises again at its end does nothing."""
+    """Serve until a signal. A stop is not a failure, so the signal that uvicorn raises again does nothing."""
     server = server_of(app, settings)
     if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
         server.run(sockets=[bound])

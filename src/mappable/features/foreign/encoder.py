@@ -109,12 +109,16 @@ class ForeignEncoder(ImageEncoder):
             raise BadInputError(f"{self.name}: the length of a descriptor changes with the images or their number")
         *alone, again = (_unit(output) for output in outputs)
         if not _apart(alone[0], again) <= TOLERANCE:
-            raise BadInputError(f"{self.name}: describes the same image differently each time; it is no encoder")
+            raise BadInputError(
+                f"{self.name}: gives different descriptors for the same image; an encoder must be deterministic"
+            )
         length = float(torch.linalg.vector_norm(outputs[0]))
         if abs(length - 1) > TOLERANCE and not self.description.normalize:
             self._note(f"descriptors have length {length:.3g}, not 1; they are scaled to length one")
         if not _apart(torch.cat(alone), together) <= TOLERANCE:
-            raise BadInputError(f"{self.name}: describes an image differently among others; it is no encoder")
+            raise BadInputError(
+                f"{self.name}: gives an image other descriptors among other images; an encoder must be deterministic"
+            )
         return int(together.shape[1])
 
     def _note(self, text: str) -> None:

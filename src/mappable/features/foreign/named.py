@@ -77,7 +77,7 @@ ENCODERS: dict[str, NamedEncoder] = {  # the best one for unseen places first
 
 
 def find_named(source: Path | str) -> NamedEncoder | None:
-    """The encoder of this name; None if it is no such name, or if a file has it."""
+    """The encoder of this name; None if there is no such name, or if a file has it."""
     return None if Path(source).exists() else ENCODERS.get(str(source))
 
 

@@ -1,4 +1,7 @@
-"""The formulas of the paper's losses, and two registries of their names: `VISUAL` and `GEOMETRIC`."""
+"""The formulas of the paper's losses, and two registries of their names: `VISUAL` and `GEOMETRIC`.
+
+docs/method.md has them as equations 11 to 15.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +55,7 @@ class Margins:
 
 
 def hinges(near: Tensor, far: Tensor, margin: float) -> Tensor:
-    """[margin + near − far_j]₊ (B, n), for distances to keep small (B,) and to keep large (B, n) (equation 4)."""
+    """[margin + near − far_j]₊ (B, n), for distances to keep small (B,) and large (B, n) (the paper's equation 4)."""
     return torch.relu(margin + near[:, None] - far)
 
 
@@ -105,7 +108,7 @@ def distance(residuals: Tensor, delta: float) -> Tensor:
 
 
 def huber(residuals: Tensor, delta: float) -> Tensor:
-    """ρ_δ(e) = ½ e² if |e| ≤ δ, else δ (|e| − ½ δ), per residual, with δ in the unit of e (equation 3).
+    """ρ_δ(e) = ½ e² if |e| ≤ δ, else δ (|e| − ½ δ), per residual, with δ in the unit of e (the paper's equation 3).
 
     Normalized residuals rarely exceed 1, so that with δ = 1 this is half the distance loss.
     """

@@ -26,7 +26,7 @@ STEPS = 100  # at most
 TOLERANCE = 1e-7  # relative gap at which it stops
 FEASIBLE = 1e-9  # largest entry of A*(y) - C - S, relative to 1 plus the largest entry of C
 BACK = 0.95  # a step goes at most this share of the way to the boundary of a cone
-SLOWEST, FASTEST = 0.8, 1e-4  # a step aims at between these shares of the present complementarity
+SLOWEST, FASTEST = 0.8, 1e-4  # bounds of the centering parameter
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ def choose_threshold(
     enough = np.flatnonzero(last & (shares >= precision))
     if not len(enough):
         raise BadInputError(
-            f"no threshold of the feature distance has {precision:.0%} of the training pairs below it within {near:g} m"
-            f" (best: {shares[last].max():.1%}): lower the precision"
+            f"no threshold of the feature distance reaches a precision of {precision:.0%} within {near:g} m"
+            f" on the training pairs (best: {shares[last].max():.1%}): lower the precision"
         )
     at = enough[-1]
     return Threshold(float(thresholds[at]), float(shares[at]), float(hits[at] / hits[-1]), near)
