@@ -22,7 +22,7 @@ PAGES = [
     ROOT / "README.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("results", "start", "scale", "sequences", "serve", "export", "recover")
+        for name in ("results", "photos", "scale", "drives", "serve", "exchange", "recover")
     ),
 ]
 
@@ -137,45 +137,57 @@ def describe_gains() -> str:
 
 # Real drives
 
+WALKS = {
+    "gardens": ("walks, by day and night", "5 frames"),
+    "nordland": ("railway, summer and winter", "5 frames"),
+    "racetrack": ("race track, noon and afternoon", "10 m"),
+}
+BACKBONES = {"rn": "ResNet-50", "vgg": "VGG-16"}
 
-def share_wrong(row: dict[str, Any]) -> str:
-    return percent(100 * row["wrong among them"] / row["confident"])
+
+def share(rows: Sequence[dict[str, Any]], counted: str, of: str) -> str:
+    """Percentage of all rows together; a dash if there is nothing to count."""
+    total = sum(row[of] for row in rows)
+    return percent(100 * sum(row[counted] for row in rows) / total) if total else "–"
+
+
+def cells_of_sets() -> dict[str, list[dict[str, Any]]]:
+    """The pairs of visits of the study of the place model, by set."""
+    sets: dict[str, list[dict[str, Any]]] = {}
+    for pair in read("place/after.json")["cells"]:
+        sets.setdefault(pair["set"], []).append(pair)
+    return sets
+
+
+def set_name(of: str) -> str:
+    backbone, _, place = of.partition("-")
+    return f"{WALKS[place][0]}, {BACKBONES[backbone]}"
 
 
 def describe_drives() -> str:
-    """Drives on maps of another drive, with an encoder off the shelf."""
-    trust = {
-        (row["images"], row["map"], row["asked"]): row
-        for row in rows_of("drives", "trust off the shelf")
-        if row["way"] == "sequence"
-    }
-    columns = ["map", "asked", "nearest landmark, %", "single image, %", "**sequence**, %"]
-    columns += ["wrong of confident, %", "90 % intervals that hold, %"]
+    """Every visit as a map that locates every other visit, off the shelf."""
+    columns = ["images and encoder", "nearest landmark, %", "single image, %", "**drive**, %"]
+    columns += ["confident, %", "wrong of confident, %", "90 % intervals that hold, %"]
     rows = []
-    for row in rows_of("drives", "found off the shelf"):
-        trusted = trust[row["images"], row["map"], row["asked"]]
-        numbers = [percent(row[way]) for way in ("nearest, %", "single, %")]
-        sequence = f"**{percent(row['sequence, %'])}**"
-        kept = [share_wrong(trusted), percent(trusted["intervals that hold, %"])]
-        rows.append([f"{row['images']}, {row['map']}", row["asked"], *numbers, sequence, *kept])
+    for of, pairs in cells_of_sets().items():
+        images = sum(pair["images"] for pair in pairs)
+        drives = [pair["drive"] for pair in pairs]
+        single = percent(100 * sum(pair["single"]["found"] for pair in pairs) / images)
+        found, sure = (percent(100 * sum(drive[key] for drive in drives) / images) for key in ("found", "confident"))
+        row = [set_name(of), share(pairs, "nearest", "images"), single, f"**{found}**", sure]
+        rows.append([*row, share(drives, "wrong", "confident"), share(drives, "held", "intervals")])
     return write(columns, rows)
 
 
-def describe_trained_drives() -> str:
-    """The same with trained encoders: all pairs of drives of a kind together."""
-    columns = ["encoder and images", "nearest landmark, %", "single image, %", "**sequence**, %"]
-    kinds: dict[str, list[dict[str, Any]]] = {}
-    for row in rows_of("drives", "found trained"):
-        kinds.setdefault(row["encoder and images"], []).append(row)
+def describe_left_out() -> str:
+    """Drives with numbers of the place model that were chosen on the other places."""
+    columns = ["images and encoder", "nearest landmark, %", "**drive**, %", "confident, %", "confident and wrong"]
     rows = []
-    for kind, pairs in kinds.items():
-        images = sum(row["asked images"] for row in pairs)
-        means = [
-            percent(sum(row["asked images"] * row[way] for row in pairs) / images)
-            for way in ("nearest, %", "single, %", "sequence, %")
-        ]
-        rows.append([kind, *means[:2], f"**{means[2]}**"])
-    return write(columns, rows)
+    for row in read("place/leave_one_out.json")["left out"]:
+        shares = [percent(100 * row[key] / row["images"]) for key in ("nearest", "found", "confident")]
+        strangers = f"{row['confident strangers']} of {row['strangers']}"
+        rows.append([set_name(row["set"]), shares[0], f"**{shares[1]}**", shares[2], row["wrong"], strangers])
+    return write([*columns, "confident strangers"], rows)
 
 
 # Home and away
@@ -244,17 +256,40 @@ def describe_proportionality() -> str:
 
 
 def describe_live() -> str:
-    """Cameras that are carried off every 100 images, beside the usual alternatives that know no later images."""
-    skipped = ("`--sequence` (knows later images)", "Kalman filter on top-1")
-    rows = [row for row in rows_of("live", "followed") if row["method"] not in skipped]
-    columns = list(rows[0])
-    return write(columns, [[hundredths(row[key]) if "wrong" in key else row[key] for key in columns] for row in rows])
+    """A camera that is followed image by image, on the drives of `describe_drives`."""
+    columns = ["images and encoder", "odometry", "found, %", "trusted, %", "wrong of trusted, %"]
+    rows = []
+    for of, pairs in cells_of_sets().items():
+        images = sum(pair["images"] for pair in pairs)
+        for way, odometry in (("live", "no"), ("live with odometry", "yes")):
+            poses = [pair[way] for pair in pairs]
+            found, sure = (percent(100 * sum(pose[key] for pose in poses) / images) for key in ("found", "confident"))
+            rows.append([set_name(of), odometry, found, sure, share(poses, "wrong", "confident")])
+    return write(columns, rows)
+
+
+# Of the cases of the study, one of each kind.
+RECOVERED = (
+    "drive of 150, mid, odometry drifting, 0 known",
+    "drive of 150, mid, odometry drifting, 3 known",
+    "drive of 150, mid, odometry none, 3 known",
+    "drive of 150, mid, odometry none, 10 known",
+    "open of 400, mid, no odometry, 10 known",
+    "loop of 400, learned, no odometry, 10 known",
+    "snaking of 200, mid, no odometry, 5 known",
+    "erratic turns of 80 in 3-D, 8 known",
+    "loop of 200, mid, nothing known",
+    "open of 200, mid, nothing known",
+    "city of 5,000, odometry noisy, 100 known",
+)
 
 
 def describe_recovery() -> str:
     """Recovery beside the version before, which sampled all courses of a drive, and beside straight lines."""
     rows = []
     for row in read("recovery/compare.json")["rows"]:
+        if row["case"] not in RECOVERED:
+            continue
         before, ours = row.get("base", []), row["new"]
         nees = [result["nees"] for result in ours if result["nees"] is not None]
         lines = [line for line in row["line"] if line is not None]
@@ -310,32 +345,30 @@ def describe_trainings() -> str:
 
 
 def describe_readme() -> str:
-    """One row per claim: what an image finds without Mappable, and with it."""
-    drives = {(row["map"], row["asked"]): row for row in rows_of("drives", "found off the shelf")}
-
-    def drive(name: str, pair: tuple[str, str], radius: str) -> list[Any]:
-        row = drives[pair]
-        return [name, radius, percent(row["nearest, %"]), percent(row["sequence, %"]), "sequence"]
-
-    def training(name: str, of: str, radius: str) -> list[Any]:
-        before = percent(at_home(of, "off-the-shelf"))
-        return [name, radius, before, percent(at_home(of, DEFAULT)), "training"]
-
-    rows = [
-        drive("campus, day map, night walk (real)", ("day, left", "night, right"), "5 frames"),
-        drive("race track, noon map, afternoon (real)", ("noon", "afternoon"), "10 m"),
-        drive("Nordland, summer map, winter, 186 landmarks (real)", ("summer", "winter"), "5 frames"),
-        training("Nordland, as above, 372 landmarks (real)", "nordland", "5 frames"),
-        training("`street-v1` (drawn)", "street-v1", "10 m"),
-        training("`rooms-v1` (drawn)", "rooms-v1", "1 m"),
-    ]
-    return write(["images", "correct within", "before, %", "Mappable, %", "by"], rows)
+    """One row per claim: what an image finds without Mappable, and with it, and what was tuned."""
+    rows: list[list[Any]] = []
+    for row in read("place/leave_one_out.json")["left out"]:
+        backbone, _, place = row["set"].partition("-")
+        if backbone == "rn":
+            name, radius = WALKS[place]
+            before, ours = (percent(100 * row[key] / row["images"]) for key in ("nearest", "found"))
+            strangers = f"{row['confident strangers']} of {row['strangers']}"
+            rows.append([name, radius, before, ours, "drive", "other places", strangers])
+    for of, name, radius, tuned in (
+        ("nordland", "railway, summer map, winter", "5 frames", "also this set"),
+        ("street-v1", "`street-v1` (drawn)", "10 m", "calibration images"),
+        ("rooms-v1", "`rooms-v1` (drawn)", "1 m", "calibration images"),
+    ):
+        before, ours = (percent(at_home(of, candidate)) for candidate in (OFF_THE_SHELF, DEFAULT))
+        rows.append([name, radius, before, ours, "training", tuned, None])
+    columns = ["images", "correct within", "before, %", "Mappable, %", "by", "tuned on", "trusted strangers"]
+    return write(columns, rows)
 
 
 def describe_origins() -> str:
     """Hardware and date of the runs that the tables come from; the files state the commands."""
     files = ["table1/street-v1.json", "table1/rooms-v1.json", "table1/gains.json"]
-    files += [f"{study}/tables.json" for study in ("drives", "live", "speed")]
+    files += ["speed/tables.json"]
     files += ["recovery/compare.json", "recovery/benchmark.json"]
     rows = []
     for file in files:
@@ -358,7 +391,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "1": describe_table_1,
     "of gains": describe_gains,
     "of drives": describe_drives,
-    "of drives with trained encoders": describe_trained_drives,
+    "of drives chosen elsewhere": describe_left_out,
     "of home and away": describe_home_and_away,
     "of proportionality": describe_proportionality,
     "of live cameras": describe_live,

@@ -12,14 +12,15 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
-from sensitivity import located
+import numpy as np
+from sensitivity import STRIDE, located
 
 from compare import reduced
-from mappable.features.descriptors import read_descriptors
+from mappable.features.descriptors import Described, read_descriptors
 from mappable.localization.numbers import NUMBERS
 
 GRID = {"sharpness": (1.5, 2.0, 3.0), "price": (0.4, 0.5)}
@@ -35,13 +36,25 @@ def run(text: str) -> list[Row]:
     described = read_descriptors(Path(folder))
     described = replace(described, descriptors=reduced(described.descriptors))
     rows = []
+    right = nearest(described, float(found))
     for values in product(*GRID.values()):
         chosen = dict(zip(GRID, values, strict=True))
         cells = list(located(described, replace(NUMBERS, **chosen), float(found), float(radius)))
         counts = [int(sum(column)) for column in zip(*cells, strict=True)]
-        rows.append({"set": Path(folder).name, **chosen, **dict(zip(COUNTS, counts, strict=True))})
+        rows.append({"set": Path(folder).name, **chosen, **dict(zip(COUNTS, counts, strict=True)), "nearest": right})
         print(json.dumps(rows[-1]), flush=True)
     return rows
+
+
+def nearest(described: Described, found: float) -> int:
+    """Images whose nearest landmark by descriptor is right, on the drives of `located`."""
+    at, visits = described.places.positions, list(described.places.sequences().values())
+    right = 0
+    for own, other in permutations(visits, 2):
+        landmarks, rows = own[::2], other[::STRIDE]
+        best = (described.descriptors[rows] @ described.descriptors[landmarks].T).argmax(1)
+        right += int((np.linalg.norm(at[landmarks[best]] - at[rows], axis=1) <= found).sum())
+    return right
 
 
 def choose(rows: Sequence[Row]) -> Row:
