@@ -35,7 +35,7 @@ def code_blocks(page: str, language: str) -> list[str]:
 def test_the_reader_of_the_guide_is_complete_and_found_by_its_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draw: Callable[..., Path]
 ) -> None:
-    (tmp_path / "robot_log.py").write_text(code_blocks("docs/add-a-reader.md", "python")[0])
+    (tmp_path / "robot_log.py").write_text(code_blocks("docs/extend.md", "python")[0])
     about = tmp_path / "robot_log-1.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Name: robot-log\nVersion: 1\n")
@@ -66,7 +66,7 @@ def test_the_python_of_the_guide_runs_on_geotagged_photos(
     monkeypatch.chdir(tmp_path)
     geotagged(tmp_path / "holiday/day", 12)
     geotagged(tmp_path / "holiday/dusk", 8, datetime(2026, 5, 1, 21, tzinfo=UTC))
-    shown = code_blocks("docs/convert.md", "python")[0]
+    shown = code_blocks("docs/readers.md", "python")[0]
     names: dict[str, object] = {}
     exec(shown, names)
     places, pixels = names["places"], names["pixels"]
@@ -77,14 +77,14 @@ def test_the_python_of_the_guide_runs_on_geotagged_photos(
 
 
 def test_the_example_table_of_the_guide_is_a_manifest(tmp_path: Path) -> None:
-    (tmp_path / "places.csv").write_text(code_blocks("docs/convert.md", "csv")[0])
+    (tmp_path / "places.csv").write_text(code_blocks("docs/readers.md", "csv")[0])
     places = read_places("manifest", tmp_path)
     assert list(places.split) == ["train", "train"]
     assert places.x[1] == 1.1
 
 
 def test_the_robots_table_of_the_recipe_is_a_manifest(tmp_path: Path) -> None:
-    (tmp_path / "places.csv").write_text(code_blocks("docs/own-data.md", "csv")[0])
+    (tmp_path / "places.csv").write_text(code_blocks("docs/readers.md", "csv")[1])
     places = read_places("manifest", tmp_path)
     assert list(places.split) == ["train", "train", "calibration"]
     assert list(places.sequence) == ["run1", "run1", "run3"]
@@ -139,9 +139,9 @@ def test_the_python_of_the_guide_to_training_runs(
     assert names["squared_distances"][0, 0] == pytest.approx(0, abs=1e-3)
 
 
-def test_the_python_of_the_page_of_losses_runs() -> None:
+def test_the_python_of_the_method_runs() -> None:
     names: dict[str, Any] = {}
-    exec(code_blocks("docs/losses.md", "python")[0], names)
+    exec(code_blocks("docs/method.md", "python")[0], names)
     total = names["terms"].total
     assert total.shape == (8,)
     assert total.isfinite().all()

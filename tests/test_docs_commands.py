@@ -103,14 +103,13 @@ FULL_MAKERS = {
 }
 # Pages whose Python runs here, between the commands, and what replaces its expensive parts.
 PYTHON = {"README.md"} | {
-    f"docs/{name}.md"
-    for name in ("quick-start", "maps", "sequences", "export", "evaluate", "own-data", "deployment", "interop")
+    f"docs/{name}.md" for name in ("quick-start", "maps", "drives", "exchange", "evaluate", "photos", "serve")
 }
 CHEAPER = {
     "landmarks=200": "landmarks=20",
     'load_settings("street-laptop")': f'load_settings("street-laptop", overrides={SMALL})',
 }
-ROBOT = "docs/deployment.md"  # its Python runs where there is no PyTorch
+ROBOT = "docs/serve.md"  # its Python runs where there is no PyTorch
 OWN_READER = "robot_log"  # which the guide writes, and tests/test_docs.py runs
 
 
@@ -228,7 +227,7 @@ class Workshop:
         """The quick arguments of a command, with all that it reads put into the current folder."""
         arguments = [WORDS.get(word, word) for word in words[1:]] if self.full else quick(words)
         out = str(parse(arguments).get("out"))
-        for name in dict.fromkeys(word.split("/")[0] for word in arguments):
+        for name in dict.fromkeys(re.split("[/:]", word)[0] for word in arguments):
             if name != out:
                 self.put(name)
         return [str(Landmarks.open("map").places.place_id[0]) if word == "ID..." else word for word in arguments]
@@ -488,6 +487,8 @@ MAKERS: dict[str, Maker] = {
     "demo": study,
     "other": lambda shop, path: shop.run("evaluate map town other --name other"),
     "photo.jpg": lambda shop, path: look(40).save(path),
+    "frame0001.jpg": lambda shop, path: look(40).save(path),
+    "frame0002.jpg": lambda shop, path: look(42).save(path),
     "1.jpg": lambda shop, path: look(44).save(path),
     "2.jpg": lambda shop, path: look(48).save(path),
     "3.jpg": lambda shop, path: look(52).save(path),

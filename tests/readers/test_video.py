@@ -165,9 +165,9 @@ def test_the_recipe_for_lerobot_makes_tracks(tmp_path: Path, monkeypatch: pytest
     for folder, table in (("data", rows), ("meta/episodes", where)):
         (home / folder / "chunk-000").mkdir(parents=True)
         pyarrow.parquet.write_table(pyarrow.table(table), home / folder / "chunk-000/file-000.parquet")
-    page = (Path(__file__).parents[2] / "docs/what-do-you-have.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/readers.md").read_text()
     monkeypatch.chdir(tmp_path)
-    exec(page.split("```python\n")[1].split("```")[0], {})
+    exec(page.split("```python\n")[2].split("```")[0], {})
     places = read_places("video", home / f"videos/{camera}/chunk-000", start="1970-01-01T00:00:00Z")
     np.testing.assert_allclose(places.x[:20], np.arange(20), atol=1e-5)  # the format stores times as float32
     np.testing.assert_allclose(places.yaw, 0.5, atol=1e-6)

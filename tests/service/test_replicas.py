@@ -115,13 +115,13 @@ def test_slow_clients_are_the_work_of_the_proxy(
     proxy: Callable[..., int],
     new_client: Callable[[int], Any],
 ) -> None:
-    """The example of docs/deployment.md, without TLS and with timeouts of one second."""
+    """The example of docs/serve.md, without TLS and with timeouts of one second."""
     own = free_port()
     serve(map_folder, own)
     replaced = {"client_body_timeout 20s": "client_body_timeout 1s", "127.0.0.1:8000": f"127.0.0.1:{own}"}
     replaced |= {"client_header_timeout 20s": "client_header_timeout 1s"}
     replaced |= dict.fromkeys(("ssl_certificate     /etc/ssl/maps.pem;", "ssl_certificate_key /etc/ssl/maps.key;"), "")
-    client = new_client(proxy("deployment.md", "listen 443 ssl;", **replaced))
+    client = new_client(proxy("serve.md", "listen 443 ssl;", **replaced))
     data = images[0][1]
     head = f"POST /mappable/locate HTTP/1.1\r\nHost: x\r\nContent-Type: image/png\r\nContent-Length: {len(data)}\r\n"
     with client.socket() as slow, client.socket() as slower:
