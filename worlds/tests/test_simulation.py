@@ -139,7 +139,6 @@ def test_what_is_missing_or_damaged_is_drawn_again_and_nothing_else(written: Pat
     data = bytearray(files[2].read_bytes())
     data[len(data) // 2] ^= 0xFF
     files[2].write_bytes(data)
-    (copy / "images/train-sun/.00030.png.0123").write_bytes(b"unfinished")
     (copy / "places.parquet").unlink()
     before = files[3].stat().st_mtime_ns
     write_simulated(NAME, copy, size=SMALL, every=FEW)

@@ -8,7 +8,7 @@ import shutil
 import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +19,7 @@ from PIL import Image
 
 from mappable.arrays import Bools, Pixels
 from mappable.errors import BadInputError
-from mappable.files import write_atomically
+from mappable.files import writing
 from mappable.places.files import TABLE, save_places
 from mappable.places.images import Size, check_settings, load_image
 from mappable.places.packing import pack_images
@@ -108,16 +108,20 @@ def write_simulated(
     identity = _identity(preset, drives, size, device, every)
     _claim(out, identity, overwrite)
     digests = [b""] * len(places)
+    files = places.files
 
     def keep(row: int, image: Pixels) -> None:
         digests[row] = hashlib.sha256(image.tobytes()).digest()
 
     def save(row: int, image: Pixels) -> None:
-        write = partial(Image.fromarray(image).save, format="PNG", compress_level=1)
-        write_atomically(places.root / places.path[row], write)
+        file = files[row]
+        with writing(file):
+            Image.fromarray(image).save(file, compress_level=1)
         keep(row, image)
 
-    missing = _keep_existing(places, size, keep)
+    for folder in {file.parent for file in files}:
+        folder.mkdir(parents=True, exist_ok=True)
+    missing = _keep_existing(files, size, keep)
     draw(preset, world, drives, missing, save, size=size, device=device)
     sequences = {part: list(runs) for part, runs in identity["parts"].items()}
     contact_sheet(places, lambda row: load_image(places[row].files[0], size), out / SHEET, groups=sequences)
@@ -270,17 +274,14 @@ def _something_else(out: Path, identity: dict[str, Any]) -> str | None:
     return f"{out}: the folder has {before.get('preset')} with a different {', '.join(differing)}"
 
 
-def _keep_existing(places: Places, size: Size, keep: Keep) -> Bools:
+def _keep_existing(files: Sequence[Path], size: Size, keep: Keep) -> Bools:
     """Pass images that an earlier run has drawn to `keep`; return True (n,) for rows that are still to be drawn."""
-    files, missing = places.files, np.ones(len(places), dtype=bool)
-    for folder in {file.parent for file in files}:
-        for unfinished in folder.glob(".*.png.*"):
-            unfinished.unlink(missing_ok=True)
+    missing = np.ones(len(files), dtype=bool)
     present = [row for row, file in enumerate(files) if file.exists()]
     for row in track(present, "checking images", len(present)):
         try:
             with Image.open(files[row]) as image:
-                image.verify()  # checks all checksums, which loading alone does not
+                image.verify()  # checks all checksums, which loading alone does not, and finds what a stopped run left
             keep(row, load_image(files[row], size))
             missing[row] = False
         except Exception:  # noqa: S112 - Pillow can raise any exception; a bad image is drawn again
