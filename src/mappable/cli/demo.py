@@ -2,7 +2,6 @@
 
 import shlex
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 
 SET = "street-v1-brief"
 ROWS = ("off-the-shelf", "triplet", "triplet+huber-ours")
-PROTOCOLS = ("table1", "curves", "proportionality", "qualitative")  # of all three encoders
-MAP_PROTOCOL = "localization"  # only of the last encoder, from which the map is built
+PROTOCOLS = ("table1", "curves", "proportionality", "qualitative")
 TRAINING_STEPS = 200  # with all images; two thirds of the preset's iterations
 LOCATED_IMAGES = 9  # test images whose positions are printed
 
@@ -51,16 +49,15 @@ def demo(
     find_world(SET)  # before anything else, because the worlds are another package
     named, street = find_set(SET), out / PLACES
     models = plan(named, rows_named(ROWS), [0], [_steps(every)])
-    protocols = [*PROTOCOLS, MAP_PROTOCOL]
     typer.echo("1. Draw nine runs along a street, in sun, snow, rain and at night (one minute on two cores).")
     fewer = f" --every {every}" if every > 1 else ""
     typer.echo(f"   mappable simulate {SET} {_quoted(street)}{fewer}")
     again = f"mappable reproduce {SET} {_quoted(out)} --rows {','.join(ROWS)}{fewer} --set {_steps(every)}"
-    again += f" --protocols {','.join(protocols)}"
+    again += f" --protocols {','.join(PROTOCOLS)}"
     with ThreadPoolExecutor(1) as background:
         weights = background.submit(fetch_weights, str(models[0].settings.weights))
         study = load_study(
-            named, None, out, models, protocols=protocols, every=every, overwrite=overwrite, command=again
+            named, None, out, models, protocols=PROTOCOLS, every=every, overwrite=overwrite, command=again
         )
         print_world(street, study.setup.places)
         draw_map(study.setup.places, street / "map.png")
@@ -73,16 +70,17 @@ def demo(
     )
     typer.echo(f"   {again}\n")
     results = _results(study, models)
-    typer.echo("\n3. Build a map with the last encoder, and locate images of the test runs on it (a few seconds).")
-    encoder = _quoted(out / MODELS / models[-1].folder)
-    images = _quoted(street / "images/test-night")
-    typer.echo(f"   mappable map build {_quoted(street)} {_quoted(out / 'map')} --encoder {encoder}")
-    typer.echo(f"   mappable locate {_quoted(out / 'map')} {images} --sequence\n")
-    _locate_some(study, models[-1], out / "map")
+    typer.echo("\n3. Build a map with the last encoder, and locate images of the test runs on it (20 seconds).")
+    folder, encoder = _quoted(out / "map"), out / MODELS / models[-1].folder
+    typer.echo(f"   mappable map build {_quoted(street)} {folder} --encoder {_quoted(encoder)}")
+    typer.echo(f"   mappable locate {folder} {_quoted(street / 'images/test-night')} --sequence\n")
+    _locate_some(study, encoder, out / "map")
     typer.echo("\n4. Report the share of test images whose nearest landmark by descriptor is nearby (ten seconds).\n")
     page = study.report(results)
     print_accuracy(results, page)
-    typer.echo(f"view it in a browser: mappable serve {_quoted(out / 'map')} --images {_quoted(street)}")
+    score = f"mappable evaluate {folder} {_quoted(street)} {_quoted(out / 'evaluation')}"
+    typer.echo(f"score the map, also its intervals: {score}")
+    typer.echo(f"view it in a browser: mappable serve {folder} --images {_quoted(street)}")
     report_failures(failures_of(page))
 
 
@@ -96,21 +94,18 @@ def _steps(every: int) -> str:
 
 
 def _results(study: "Study", models: "list[PlannedModel]") -> "list[Result]":
-    """Train and score one model after the other; only the last one gets a map."""
+    """Train and score one model after the other."""
     from mappable.evaluation.result import Accuracy
     from mappable.learning.trainer import TrainingStopped
 
-    of_all = [protocol for protocol in study.protocols if protocol.name != MAP_PROTOCOL]
-    studies = [replace(study, protocols=of_all)] * (len(models) - 1) + [study]
     results = []
     try:
-        for model, part in zip(models, studies, strict=True):
-            for result in part.run([model]):
-                accuracy, radius = result.get(Accuracy), result.positive_radius
-                if accuracy is not None:
-                    share = f"{accuracy.positive[0]:.1f} % within {radius:g} {result.unit}"
-                    typer.echo(f"   {result.title}: {share}")
-                results.append(result)
+        for result in study.run(models):
+            accuracy, radius = result.get(Accuracy), result.positive_radius
+            if accuracy is not None:
+                share = f"{accuracy.positive[0]:.1f} % within {radius:g} {result.unit}"
+                typer.echo(f"   {result.title}: {share}")
+            results.append(result)
     except TrainingStopped as stopped:
         typer.echo(f"{stopped}; the same command continues from there", err=True)
         raise typer.Exit(130) from None
@@ -120,23 +115,13 @@ def _results(study: "Study", models: "list[PlannedModel]") -> "list[Result]":
     return results
 
 
-def _locate_some(study: "Study", model: "PlannedModel", folder: Path) -> None:
-    """Save the evaluated map, and locate some test images; their descriptors are those of the evaluation."""
-    import numpy as np
-
+def _locate_some(study: "Study", encoder: Path, folder: Path) -> None:
+    """Build the map, and locate some test images on it."""
     from mappable.arrays import evenly
     from mappable.cli.locate import print_locations
-    from mappable.evaluation.scoring import landmarks_of
-    from mappable.features.descriptors import Described
-    from mappable.localization.build import build_map_of
-    from mappable.localization.map import Map
+    from mappable.localization.build import build_map
 
-    setup = study.setup
-    encoder, descriptors = study.describe(model)
-    rows = np.concatenate([landmarks_of(setup), setup.calibration])
-    described = Described(setup.places[rows], descriptors[rows], encoder.fingerprint, encoder.about)
-    demo_map = Map(build_map_of(described, every=True).landmarks, encoder).save(folder)
-    queries = setup.queries[evenly(len(setup.queries), LOCATED_IMAGES, nearest=True)]
-    places = setup.places[queries]
-    locations = demo_map.locate_all(descriptors[queries], names=places.place_id.tolist())
-    print_locations(demo_map.landmarks, locations, places.positions)
+    places, queries = study.setup.places, study.setup.queries
+    demo_map = build_map(places, study.images, encoder=encoder).save(folder)
+    shown = places[queries[evenly(len(queries), LOCATED_IMAGES, nearest=True)]]
+    print_locations(demo_map.landmarks, demo_map.locate_all(shown), shown.positions)

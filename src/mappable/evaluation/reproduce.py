@@ -106,11 +106,6 @@ class Study:
         """The digest of all images, which is the same for all protocols."""
         return image_digest(self.images)
 
-    def describe(self, model: PlannedModel) -> tuple[Encoder, Descriptors]:
-        """The encoder of a model, trained if necessary, and the descriptors of all images that protocols need."""
-        encoder = self._trained(model)
-        return encoder, self._described(model, encoder)
-
     def _described(self, model: PlannedModel, encoder: Encoder) -> Descriptors:
         return load_descriptors(
             encoder,
