@@ -47,6 +47,7 @@ from mappable.maps.landmarks import Landmarks
 from mappable.places.files import save_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
+from mappable.readers.registry import find_reader, reader_names
 from mappable_worlds.entry import DrawnWorld
 from mappable_worlds.presets import PRESETS
 from simulated_ranges import NOISES, measure, route
@@ -689,6 +690,28 @@ def check_unrun(line: str, words: list[str]) -> None:
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
         asked = [extra for group in re.findall(r"\[(.*?)\]", line) for extra in group.split(",")]
         assert set(asked) <= extras.keys(), line
+
+
+OF_OTHER_PROGRAMS = {"--build-arg", "--no-deps", "--nnodes", "--max-restarts"}
+
+
+@cache
+def all_options() -> set[str]:
+    """The options of all commands and readers."""
+    commands = [program(app)]
+    for command in commands:
+        commands += [command.get_command(None, name) for name in getattr(command, "commands", {})]
+    commands.append(program(app).commands["convert"].get_command(None, "manifest"))
+    options = {name for command in commands for option in command.params for name in option.opts}
+    options |= {name for command in commands for option in command.params for name in option.secondary_opts}
+    of_readers = {option.name.replace("_", "-") for name in reader_names() for option in find_reader(name).options}
+    return {"--help", *options, *(f"--{name}" for name in of_readers), *(f"--no-{name}" for name in of_readers)}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_options_in_the_text_exist(page: str) -> None:
+    mentioned = set(re.findall(r"`(--[a-z][a-z0-9-]*)", (ROOT / page).read_text()))
+    assert mentioned <= all_options() | OF_OTHER_PROGRAMS
 
 
 @pytest.mark.parametrize("page", PAGES)

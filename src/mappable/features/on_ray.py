@@ -139,7 +139,7 @@ def _joined(job: Job, dimensions: int) -> tuple[Floats32, str]:
     found = [file for file in files if file]
     precisions = {file.stem.partition("-")[2] for file in found}
     if len(precisions) > 1:
-        raise BadInputError(f"workers computed in {' and '.join(sorted(precisions))}: give --precision float32")
+        raise BadInputError(f"workers computed in {' and '.join(sorted(precisions))}: use machines of one kind")
     shape = (len(job.places), dimensions)
     joined = np.lib.format.open_memmap(job.folder / "all.npy", "w+", np.float32, shape)
     for shard, file in enumerate(found):
