@@ -3,7 +3,7 @@
     make demo
     python studies/pictures/concepts.py demo docs
 
-It writes concepts-distances.png, concepts-place.png, concepts-calibration.png and concepts-recovery.png. The package
+It writes concepts-distances.png, concepts-place.png and concepts-recovery.png. The package
 draws all images; the seeds are fixed. Two encoders describe 250 images each, which takes a minute on two cores.
 """
 
@@ -44,13 +44,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("demo", type=Path, help="output folder of `make demo`")
     parser.add_argument("out", type=Path, help="folder for the pictures")
-    parser.add_argument("--only", help="draw only this picture: distances, place, calibration or recovery")
+    parser.add_argument("--only", help="draw only this picture: distances, place or recovery")
     given = parser.parse_args()
     mpl.rcParams.update({"font.size": 9.5, "axes.spines.top": False, "axes.spines.right": False})
     drawings = {
         "distances": lambda: distances(given.demo),
         "place": lambda: place(given.demo),
-        "calibration": lambda: calibration(given.demo),
         "recovery": recovery,
     }
     for name, draw in drawings.items():
@@ -154,46 +153,6 @@ def place(demo: Path) -> Figure:
     axes.set(xlim=(nearest[0] - width, nearest[0] + width), ylim=(nearest[1] - 13, nearest[1] + 19), aspect="equal")
     axes.set(xlabel="metres", ylabel="metres")
     axes.legend(loc="upper left", fontsize=8.5, framealpha=0.95)
-    return figure
-
-
-def calibration(demo: Path) -> Figure:
-    """Plot metres to the nearest landmark by feature distance, with the interval, and errors by confidence."""
-    places, opened, found = located(demo, "test-overcast", "test-night", "test-rain")
-    rows = {str(name): row for row, name in enumerate(opened.places.place_id)}
-    nearest = opened.places.positions[[rows[one.landmark] for one in found]]
-    metres = np.linalg.norm(places.positions - nearest, axis=1)
-    feature = np.array([one.feature_distance for one in found])
-    sure = np.array([one.confident for one in found])
-    errors = np.linalg.norm(places.positions - np.array([one.coordinates for one in found]), axis=1)
-    fitted = Map(opened).calibration
-    figure = Figure(figsize=(8, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-    grid = np.linspace(feature.min(), fitted.retrieved.furthest, 200)
-    middle, low, high = fitted.predict(grid)
-    left.fill_between(grid, low, high, color=BLUE, alpha=0.2, label="90 % interval, by this distance alone")
-    left.plot(grid, middle, color=BLUE, linewidth=2)
-    left.plot(feature[sure], metres[sure], "o", color=GREEN, markersize=3, label="test images, confident")
-    left.plot(feature[~sure], metres[~sure], "x", color=VERMILION, markersize=4, label="not confident")
-    left.set(xlabel="distance of descriptors to the nearest landmark", ylabel="metres to that landmark")
-    left.set_yscale("symlog", linthresh=10)
-    left.set(ylim=(-0.3, 250), yticks=[0, 5, 10, 100], yticklabels=["0", "5", "10", "100"])
-    left.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), frameon=False, fontsize=8.5)
-    for chosen, color, name in ((sure, GREEN, "confident"), (~sure, VERMILION, "not confident")):
-        sorted_errors = np.sort(errors[chosen])
-        share = 100 * np.arange(1, len(sorted_errors) + 1) / len(sorted_errors)
-        style = "-" if chosen is sure else "--"
-        right.plot(sorted_errors, share, style, color=color, linewidth=2, label=f"{name}: {chosen.sum()} images")
-    right.set(xscale="log", xlim=(0.1, 400), xlabel="metres off", ylabel="% of them within that", ylim=(0, 102))
-    right.set(xticks=[0.1, 1, 10, 100], xticklabels=["0.1", "1", "10", "100"])
-    right.legend(loc="lower right", frameon=False, fontsize=8.5)
-    inside = np.array(
-        [one.low is not None and one.low <= m <= (one.high or 0) for one, m in zip(found, metres, strict=True)]
-    )
-    print(
-        f"intervals hold for {inside[sure].mean():.1%} of {sure.sum()} confident images; within {NEAR:g} m:",
-        f"{(errors[sure] <= NEAR).mean():.1%} of them, {(errors[~sure] <= NEAR).mean():.1%} of the other images",
-    )
     return figure
 
 
