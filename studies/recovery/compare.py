@@ -64,10 +64,14 @@ def simulate(
     else:
         ranges = measure(truth, NOISES[noise], seed=seed, missing=0.1, outliers=false, aliased=aliased)
     rng = np.random.default_rng([seed, known])
-    points = np.linspace(0, count - 1, known).round().astype(np.int64)
+    last = 0.4 * count if odometry == "paused after the known positions" else count - 1
+    points = np.linspace(0, last, known).round().astype(np.int64)
     positions = truth[points] + rng.normal(0, KNOWN_SIGMA, (known, 2))
     anchors = (points, positions, np.full(known, KNOWN_SIGMA)) if known else None
     motions = None if odometry == "none" else drive(truth, rng, drifting=odometry == "drifting")
+    if motions is not None and odometry.startswith("paused"):
+        kept = (motions[0] < 0.48 * count) | (motions[0] >= 0.55 * count)
+        motions = (*(column[kept] for column in motions[:4]), motions[4])
     return Problem(truth, ranges, anchors, motions)
 
 
@@ -113,6 +117,9 @@ def _cases() -> dict[str, tuple[int, Draw]]:
             for noise, false in (("mid", 0.1), ("learned", 0.0)):
                 name = f"drive of 150, {noise}, odometry {odometry}, {known} known"
                 cases[name] = (9, _short(noise, odometry, known, false))
+    for odometry, known in (("paused", 4), ("paused after the known positions", 3)):
+        name = f"drive of 150, mid, odometry {odometry}, {known} known"
+        cases[name] = (9, _short("mid", odometry, known, 0.1))
     for kind, noise, known in (
         ("open", "mid", 5),
         ("open", "mid", 10),

@@ -73,6 +73,20 @@ def test_a_loop_with_odometry_needs_no_known_position() -> None:
 
 
 @pytest.mark.medium
+@pytest.mark.parametrize("points", [[0, 20, 40], [0, 30, 70, 99]])
+def test_a_pause_of_odometry_is_within_its_covariance(points: list[int]) -> None:
+    case = drive(seed=8_002)
+    keep = (case.motions.i < 48) | (case.motions.i >= 55)
+    motions = Motions(*(getattr(case.motions, name)[keep] for name in ("i", "j", "metres", "rotations", "covariance")))
+    recovered = recover(case.ranges, anchors=Anchors(points, case.truth[points], 0.5), motions=motions)
+    assert case.nees(recovered) < 3
+    if points[-1] < 48:
+        assert "to 99 are not determined" in recovered.undetermined[0]
+    else:
+        assert case.error(recovered) < 1.0
+
+
+@pytest.mark.medium
 def test_known_positions_every_twenty_metres_decide_the_turns() -> None:
     case = drive()
     known = case.known(9)

@@ -23,7 +23,10 @@ def first_model(problem: Problem) -> Model:
     if problem.vague:
         sigma = sigma * np.sqrt(max(len(ranges) / ranges.count / SETTINGS.shared, 1.0))
     true = np.ones(len(ranges), dtype=bool)
-    return Model(ranges.metres, sigma, true, 1.0, step, SETTINGS.first_turn * step / problem.reach, 0.3)
+    turn = SETTINGS.first_turn * step / problem.reach
+    if problem.motions is not None and len(problem.pace):
+        turn = SETTINGS.pause_turn / float(np.sqrt(np.mean([len(pause) for pause in problem.pauses])))
+    return Model(ranges.metres, sigma, true, 1.0, step, turn, 0.3)
 
 
 def learned(problem: Problem, model: Model, fit: Fit) -> Model:
@@ -131,7 +134,9 @@ def _with_pace(problem: Problem, model: Model, fit: Fit) -> Model:
     turned = np.einsum("nab,nac->nbc", fit.frames[before], fit.frames[after])
     angles = np.arctan2(turned[:, 1, 0], turned[:, 0, 0])
     steps = np.linalg.norm(fit.positions[after] - fit.positions[before], axis=1)
-    turn = float(np.clip(spread(angles), SETTINGS.least_turn * model.step / problem.reach, 1.0))
+    turn = model.turn
+    if problem.motions is None:
+        turn = float(np.clip(spread(angles), SETTINGS.least_turn * model.step / problem.reach, 1.0))
     step = max(float(np.median(steps)), 1e-3 * problem.reach)
     uneven = float(np.clip(spread(steps / step - 1), 0.05, 0.5))
     return replace(model, turn=turn, step=step, uneven=uneven)

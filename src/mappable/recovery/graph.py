@@ -51,6 +51,12 @@ class Problem:
         return apart
 
     @property
+    def pauses(self) -> list[Ints]:
+        """Return the pairs (m, 2) of consecutive points of each pause of odometry."""
+        joined = self.pace[1:, 0] == self.pace[:-1, 1]
+        return np.split(self.pace, np.flatnonzero(~joined) + 1)
+
+    @property
     def posed(self) -> bool:
         return self.motions is not None or len(self.pace) > 0
 
@@ -64,6 +70,13 @@ class Problem:
         """Return True if ranges are so noisy that they do not measure a step."""
         share = self.ranges.sigma / np.maximum(self.ranges.metres, 1e-9)
         return bool(len(share)) and bool(np.median(share) > SETTINGS.vague)
+
+    @property
+    def foldable(self) -> bool:
+        """Return True if folds of the map are searched for: few points, and precise ranges."""
+        share = self.ranges.sigma / np.maximum(self.ranges.metres, 1e-9)
+        precise = len(share) > 0 and bool(np.median(share) <= SETTINGS.precise)
+        return precise and 3 < self.ranges.count <= SETTINGS.fold_points and self.motions is None
 
     @cached_property
     def extent(self) -> float:

@@ -63,7 +63,7 @@ def _dense(summary: str, complete: Callable[[Floats, Bools, int], Completed]) ->
 
 
 def _result(ranges: Ranges, positions: Floats, seed: int) -> Recovered:
-    return shape_of(ranges, positions, np.ones(len(ranges), dtype=bool), seed=seed)
+    return shape_of(ranges, [(0.0, positions)], np.ones(len(ranges), dtype=bool), seed=seed)
 
 
 METHODS = {

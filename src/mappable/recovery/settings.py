@@ -27,6 +27,14 @@ class Settings:
     changed: float = 0.4  # share of stretches that a random course changes after the first round
     two_bends: float = 0.3  # share of random courses that bend to one side and then to the other
     temper: float = 3.0  # misfit (half squared sigmas) at which another course counts 1/e
+    # Search for folds of precise ranges, and for turns where odometry pauses.
+    precise: float = 0.05  # median of sigma / metres up to which folds of the map show in the misfit
+    fold_points: int = 200  # points up to which folds are searched for, to save time
+    fold_rounds: int = 12  # at most; each goes on from a better map
+    fold_fits: int = 10  # mirrored maps per round that are fitted
+    better: float = 0.3  # decrease of the misfit (half squared sigmas) for which the search goes on
+    pause_turn: float = 0.7  # radians: spread of the turn in a pause, which may hide a corner
+    same_map: float = 0.05  # maps this near to each other, in reaches of the ranges, are one
     # Wide stretches: ranges do not determine their course, so positions are the mean of all courses.
     wide: float = 9.0  # length, in reaches of the ranges: 7.6 are determined in tests, and 10.2 are not
     wide_temper: float = 30.0  # as `temper`: the pace is only a guess there; 100 doubles the error of loops

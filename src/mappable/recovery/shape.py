@@ -1,5 +1,6 @@
 """Recovery from ranges alone: remove false ranges, embed shortest paths, fit the ranges."""
 
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -11,6 +12,7 @@ from mappable.randomness import Purpose, generator
 from mappable.recovery.closures import closure_filter
 from mappable.recovery.estimate import first_model, spread
 from mappable.recovery.filtering import common_neighbor_filter
+from mappable.recovery.folds import Maps, distinct, mirrored_runs, other_maps, unfold
 from mappable.recovery.graph import Builder, Problem
 from mappable.recovery.mds import landmark_geodesic_mds
 from mappable.recovery.ranges import Ranges
@@ -21,8 +23,6 @@ from mappable.recovery.undetermined import list_stretches, unconnected
 FAR_OFF = 4.0  # residual in spreads of all residuals beyond which a range is far off
 HARMLESS, TOO_MANY = 1e-3, 2e-2  # share of far-off ranges: below, they do no harm; above, the map itself is wrong
 REFITS, REFIT_POINTS = 2, 20_000  # fits without far-off ranges, and points up to which: each takes as long as the first
-PRECISE = 0.05  # median of sigma / metres up to which folds of the map show in the misfit
-PRECISE_POINTS = 600  # more points are not fitted to the end, to save time
 PRECISE_STEPS, PRECISE_TOLERANCE = 3_000, 1e-7
 EXAMINED = 5_000  # points up to which the error is estimated
 PROBES = 8  # random vectors that estimate the trace of an inverse
@@ -36,32 +36,35 @@ def recover_shape(ranges: Ranges, dimensions: int, *, seed: int = 0) -> Recovere
     """Recover each connected part in coordinates of its own, centered at the origin."""
     kept = common_neighbor_filter(ranges)
     kept[kept] = closure_filter(ranges.where(kept))
-    positions = embedded(ranges.where(kept), dimensions, seed)
+    maps = embedded(ranges.where(kept), dimensions, seed)
     for _ in range(REFITS if ranges.count <= REFIT_POINTS else 0):
         true = ranges.where(kept)
-        off = np.abs(residuals(true, positions))
+        off = np.abs(residuals(true, maps[0][1]))
         near = off <= FAR_OFF * spread(off)
         if not HARMLESS < 1 - near.mean() < TOO_MANY or true.where(near).parts.max() > true.parts.max():
             break
         kept[kept] = near
-        positions = embedded(ranges.where(kept), dimensions, seed)
-    return shape_of(ranges, positions, kept, seed=seed)
+        maps = embedded(ranges.where(kept), dimensions, seed)
+    return shape_of(ranges, maps, kept, seed=seed)
 
 
-def shape_of(ranges: Ranges, positions: Floats, used: Bools, *, seed: int = 0) -> Recovered:
-    """Return the result of a method for positions (n, k) that were fitted to the ranges `used` (edges,)."""
-    true = ranges.where(used)
+def shape_of(ranges: Ranges, maps: Maps, used: Bools, *, seed: int = 0) -> Recovered:
+    """Return the result of a method for the first of its maps, which were fitted to the ranges `used` (edges,)."""
+    true, positions = ranges.where(used), maps[0][1]
     parts = true.parts
     noise = noise_level(true, positions, parts)
     sentences = [GAUGE]
     largest = np.flatnonzero(parts == 0)
-    loose = np.zeros(len(parts), dtype=bool)
+    reach = float(np.quantile(true.metres, 0.98)) if len(true) else 1.0
+    others = other_maps(maps, reach)
+    squared = np.trace(others.covariances, axis1=1, axis2=2)
     if 3 <= len(largest) <= EXAMINED and len(true):
-        error = expected_error(true.among(largest), positions[largest], noise if noise > 0 else 1.0, seed=seed)
-        loose[largest] = error > float(np.quantile(true.metres, 0.98))
-        sentences += list_stretches(loose, np.full(len(parts), error))
+        squared[largest] += (
+            expected_error(true.among(largest), positions[largest], noise if noise > 0 else 1.0, seed=seed) ** 2
+        )
     elif len(largest) > EXAMINED:
         sentences.append(f"How far the shape is determined was not examined beyond {EXAMINED:,} images.")
+    sentences += list_stretches(others.loose | (squared > reach**2), np.sqrt(squared))
     return Recovered(_centered(positions, parts), parts, used, noise, (*sentences, *unconnected(parts)))
 
 
@@ -109,31 +112,20 @@ def residuals(ranges: Ranges, positions: Floats) -> Floats:
     return off
 
 
-def embedded(ranges: Ranges, dimensions: int, seed: int) -> Floats:
-    """Fit positions (n, k), from shortest paths; precise ranges are fitted from several starts, and to the end.
+def embedded(ranges: Ranges, dimensions: int, seed: int) -> Maps:
+    """Return misfits and positions (n, k) of maps, the best first.
 
-    Further starts have more dimensions, in which groups of points can pass each other. Then they are flattened.
+    There is one map, from shortest paths. A few precise ranges are fitted to the end, and other maps are searched for.
     """
-    start = landmark_geodesic_mds(ranges, dimensions, seed=seed)
-    share = ranges.sigma / np.maximum(ranges.metres, 1e-9)
-    if ranges.count > PRECISE_POINTS or not len(ranges) or np.median(share) > PRECISE:
-        return sparse_smacof(ranges, start).points
-    starts = [start]
-    for more in (1, 2):
-        raised = sparse_smacof(ranges, landmark_geodesic_mds(ranges, dimensions + more, seed=seed)).points
-        raised = raised - raised.mean(0)
-        starts.append(raised @ np.linalg.svd(raised, full_matrices=False)[2][:dimensions].T)
-    maps = [_settled(ranges, start) for start in starts]
-    return min(maps, key=lambda positions: float(np.square(residuals(ranges, positions)).sum()))
-
-
-def _settled(ranges: Ranges, start: Floats) -> Floats:
-    """Return the optimum near a start; GTSAM finds it in a few steps, if it is installed."""
-    near = sparse_smacof(ranges, start).points
+    start = sparse_smacof(ranges, landmark_geodesic_mds(ranges, dimensions, seed=seed)).points
+    problem = Problem(ranges, dimensions)
+    if not problem.foldable:
+        return [(0.0, start)]
     if find_spec("gtsam") is None:
-        return sparse_smacof(ranges, near, steps=PRECISE_STEPS, tolerance=PRECISE_TOLERANCE).points
-    problem = Problem(ranges, start.shape[1])
-    return Builder(problem, first_model(problem), robust=False).fit(near).positions
+        return [(0.0, sparse_smacof(ranges, start, steps=PRECISE_STEPS, tolerance=PRECISE_TOLERANCE).points)]
+    builder = Builder(problem, first_model(problem), robust=False)
+    best, fits = unfold(builder, builder.fit(start), partial(mirrored_runs, problem))
+    return distinct(best, fits, problem.reach, placed=False)
 
 
 def _centered(positions: Floats, parts: Ints) -> Floats:

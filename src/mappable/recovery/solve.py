@@ -1,6 +1,7 @@
 """Recovery with known positions or odometry: several starts, a robust fit, and what else would fit."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -10,15 +11,14 @@ from mappable.randomness import Purpose, generator
 from mappable.recovery.align import align
 from mappable.recovery.estimate import first_model, learned
 from mappable.recovery.filtering import common_neighbor_filter
+from mappable.recovery.folds import OtherMaps, Start, distinct, mirrored_runs, other_maps, turned_pauses, unfold
 from mappable.recovery.graph import Builder, Fit, Model, Problem, connected
 from mappable.recovery.result import Recovered
 from mappable.recovery.settings import SETTINGS
 from mappable.recovery.shape import embedded
 from mappable.recovery.starts import interpolated, reckoned
-from mappable.recovery.stretches import Courses, bent, find_stretches, search, wide_points
+from mappable.recovery.stretches import bent, find_stretches, search
 from mappable.recovery.undetermined import describe
-
-Start = tuple[Floats, Floats | None]  # positions (n, k) and orientations (n, k, k)
 
 
 def solve(given: Problem, *, seed: int = 0) -> Recovered:
@@ -26,39 +26,47 @@ def solve(given: Problem, *, seed: int = 0) -> Recovered:
     kept = common_neighbor_filter(given.ranges)
     problem = replace(given, ranges=given.ranges.where(kept))
     try:
-        problem, model, best, courses = _searched(problem, generator(seed, Purpose.ANCHORED), seed)
+        problem, model, best, maps = _searched(problem, generator(seed, Purpose.ANCHORED), seed)
         model, best, covariances = _refined(problem, model, best)
     except RuntimeError as error:  # GTSAM raises it for singular systems
         raise BadInputError(f"the measurements leave a position without any bound ({error})") from None
     kept[kept] = model.true
-    positions, parts = best.positions, _parts(problem)
-    wide = lost = np.zeros(len(parts), dtype=bool)
-    if courses is not None:
-        shift, others = courses.mean()
-        positions, covariances = positions + shift, covariances + others
-        wide = wide_points(courses.stretches, len(parts))
-    covariances = covariances + _mirror_image(problem, positions)
+    parts = _parts(problem)
+    positions = best.positions + maps.shift
+    covariances = covariances + maps.covariances + _mirror_image(problem, positions)
+    lost = np.zeros(len(parts), dtype=bool)
     if problem.anchors is not None:
         lost = ~np.isin(parts, parts[problem.anchors.points])
         parts = np.where(lost, 1 + parts, 0)
         positions[lost], covariances[lost] = np.nan, np.nan
-    sentences = describe(parts, covariances, problem.reach, wide=wide & ~lost, placed=problem.anchors is not None)
+    sentences = describe(
+        parts, covariances, problem.reach, loose=maps.loose & ~lost, placed=problem.anchors is not None
+    )
     frames = best.frames if problem.motions is not None else None
     return Recovered(positions, parts, kept, model.noise, sentences, covariances, frames)
 
 
-def _searched(problem: Problem, rng: np.random.Generator, seed: int) -> tuple[Problem, Model, Fit, Courses | None]:
-    """Return the best of several starts and, for a drive without odometry, the other courses that were tried."""
+def _searched(problem: Problem, rng: np.random.Generator, seed: int) -> tuple[Problem, Model, Fit, OtherMaps]:
+    """Return the best of several starts, and the other maps that were tried."""
     starts = _starts(problem, rng, seed)
     if len(problem.pace) and problem.motions is None and _ranges_suffice(problem, starts):
         problem = replace(problem, drives=[])
     model = first_model(problem)
-    best = _best(Builder(problem, model), starts)
-    if not len(problem.pace) or problem.motions is not None:
-        return problem, model, best, None
-    model = learned(problem, model, best)
     builder = Builder(problem, model)
-    return problem, model, *search(problem, builder, builder.fit(best.positions), rng)
+    best = _best(builder, starts)
+    if len(problem.pace):
+        model = learned(problem, model, best)
+        builder = Builder(problem, model)
+        best = builder.fit(best.positions, best.frames if problem.motions is not None else None)
+        if problem.motions is None:
+            best, courses = search(problem, builder, best, rng)
+            return problem, model, best, courses.mean()
+    fits = [best]
+    if len(problem.pace):
+        best, fits = unfold(builder, best, lambda fit: turned_pauses(problem, fit, rng))
+    elif problem.foldable:
+        best, fits = unfold(builder, best, partial(mirrored_runs, problem))
+    return problem, model, best, other_maps(distinct(best, fits, problem.reach), problem.reach)
 
 
 def _best(builder: Builder, starts: list[Start]) -> Fit:
@@ -86,16 +94,18 @@ def _starts(problem: Problem, rng: np.random.Generator, seed: int) -> list[Start
             between[stretch.points] = bent(stretch, between, step, rng)
         starts.append((between, None))
     if not starts or (problem.anchors is not None and len(problem.anchors) > problem.dimensions):
-        starts.append((_shape(problem, seed), None))
+        starts += [(shape, None) for shape in _shapes(problem, seed)]
     return starts
 
 
-def _shape(problem: Problem, seed: int) -> Floats:
-    """Return the shape (n, k) that ranges alone give, moved to the known positions."""
-    points = embedded(problem.ranges, problem.dimensions, seed)
-    if problem.anchors is None:
-        return points
-    return align(points[problem.anchors.points], problem.anchors.positions, scale=False)(points)
+def _shapes(problem: Problem, seed: int) -> list[Floats]:
+    """Return the shapes (n, k) that fit ranges alone best, moved to the known positions."""
+    maps = embedded(problem.ranges, problem.dimensions, seed)[: SETTINGS.fold_fits]
+    shapes = [positions for _, positions in maps]
+    anchors = problem.anchors
+    if anchors is None:
+        return shapes
+    return [align(shape[anchors.points], anchors.positions, scale=False)(shape) for shape in shapes]
 
 
 def _refined(problem: Problem, model: Model, best: Fit) -> tuple[Model, Fit, Floats]:

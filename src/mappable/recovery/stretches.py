@@ -9,7 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Floats, Ints
+from mappable.recovery.folds import OtherMaps
 from mappable.recovery.graph import Builder, Fit, Problem
 from mappable.recovery.settings import SETTINGS
 
@@ -87,8 +88,8 @@ class Courses:
     positions: Floats  # (fits, n, k)
     misfits: Floats  # (fits, stretches)
 
-    def mean(self) -> tuple[Floats, Floats]:
-        """Return shifts (n, k) from the best fit to the estimate, and covariances (n, k, k) of other courses.
+    def mean(self) -> OtherMaps:
+        """Return the spread of all courses.
 
         The estimate of a wide stretch is the mean of all courses; elsewhere it is the best course.
         """
@@ -96,6 +97,7 @@ class Courses:
         weights = np.zeros(self.positions.shape[:2])
         weights[0] = 1.0
         shift = np.zeros_like(off[0])
+        wide = np.zeros(len(shift), dtype=bool)
         for number, stretch in enumerate(self.stretches):
             worse = self.misfits[:, number] - self.misfits[:, number].min()
             odds = np.exp(-worse / (SETTINGS.wide_temper if stretch.wide else SETTINGS.temper))
@@ -103,8 +105,9 @@ class Courses:
             weights[:, stretch.inner] = odds[:, None]
             if stretch.wide:
                 shift[stretch.inner] = np.einsum("f,fnk->nk", odds, off[:, stretch.inner])
+            wide[stretch.inner] |= stretch.wide
         off = off - shift
-        return shift, np.einsum("fn,fna,fnb->nab", weights, off, off)
+        return OtherMaps(shift, np.einsum("fn,fna,fnb->nab", weights, off, off), wide)
 
 
 def search(problem: Problem, builder: Builder, best: Fit, rng: np.random.Generator) -> tuple[Fit, Courses]:
@@ -156,11 +159,3 @@ def _misfits(fit: Fit, stretches: list[Stretch], count: int) -> Floats:
         points = factor.keys()
         misfits[stretch_of[points]] += factor.error(fit.values) / len(points)
     return misfits[:-1]
-
-
-def wide_points(stretches: list[Stretch], count: int) -> Bools:
-    """Return True (count,) for points of wide stretches."""
-    wide = np.zeros(count, dtype=bool)
-    for stretch in stretches:
-        wide[stretch.inner] |= stretch.wide
-    return wide

@@ -9,17 +9,16 @@ from mappable.arrays import Bools, Floats, Ints
 MOST = 5  # sentences of each kind
 
 
-def describe(parts: Ints, covariances: Floats, reach: float, *, wide: Bools, placed: bool) -> tuple[str, ...]:
+def describe(parts: Ints, covariances: Floats, reach: float, *, loose: Bools, placed: bool) -> tuple[str, ...]:
     """Describe images that are not determined to within the `reach` of ranges, and parts that nothing connects.
 
-    `covariances` (n, k, k) are NaN for images without a position. Images on `wide` stretches are always listed.
+    `covariances` (n, k, k) are NaN for images without a position. Images in `loose` (n,) are always listed.
     """
     sentences = []
     if not placed:
         sentences.append("No position is known: the map begins at the first image, and covariances are relative to it.")
     off = np.sqrt(np.trace(covariances, axis1=1, axis2=2))
-    loose = np.nan_to_num(off) > reach
-    sentences += list_stretches(loose | wide, off)
+    sentences += list_stretches(loose | (np.nan_to_num(off) > reach), off)
     return (*sentences, *unconnected(parts))
 
 
