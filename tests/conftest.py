@@ -130,6 +130,12 @@ for light in LIGHT:
 
 
 @pytest.fixture
+def gtsam() -> Any:
+    """Skip a test where GTSAM is not installed: there is none for Windows."""
+    return pytest.importorskip("gtsam")
+
+
+@pytest.fixture
 def draw() -> Callable[..., Path]:
     """Write a small image file (format by suffix), create its folders; each file name gives other pixels."""
 

@@ -65,6 +65,7 @@ def test_positions_of_a_table_of_ranges(mappable: Run, ranges_file: Path, tmp_pa
     assert (tmp_path / "again/positions.csv").read_bytes() == (out / "positions.csv").read_bytes()
 
 
+@pytest.mark.usefixtures("gtsam")
 def test_known_positions_and_dimensions(mappable: Run, tmp_path: Path) -> None:
     points = np.random.default_rng(0).uniform(0, 15, (60, 3))
     ranges = save(measure(points, NOISES["low"], seed=0, radius=12.0), tmp_path / "ranges.csv")
@@ -77,6 +78,7 @@ def test_known_positions_and_dimensions(mappable: Run, tmp_path: Path) -> None:
     refused(mappable("recover", ranges, tmp_path / "no", *options, "--dimensions", 2), "anchors.csv", "3 dimensions")
 
 
+@pytest.mark.usefixtures("gtsam")
 def test_odometry_makes_a_pose_graph_that_is_read_again(mappable: Run, tmp_path: Path) -> None:
     small = route("loop", 60, seed=2, length=120.0)
     ranges = save(measure(small, NOISES["mid"], seed=0, outliers=0.01), tmp_path / "ranges.csv")
@@ -102,6 +104,7 @@ def test_a_matrix_of_squared_distances(mappable: Run, tmp_path: Path) -> None:
     assert (summary(tmp_path / "out")["points"], summary(tmp_path / "out")["method"]) == (150, "geodesic")
 
 
+@pytest.mark.usefixtures("gtsam")
 def test_images_are_recovered_with_odometry_and_known_positions(
     mappable: Run, wall: Path, wall_map: Path, tmp_path: Path
 ) -> None:
@@ -144,19 +147,23 @@ def test_images_that_cannot_be_used(mappable: Run, wall: Path, wall_map: Path, t
         ("RANGES", "--method magic", ("'magic'", "default")),
         ("RANGES", "--descriptors folder", ("--descriptors", "MAP IMAGES")),
         ("RANGES", "--anchors none.csv", ("none.csv: no such file",)),
-        ("RANGES", "--anchors far.csv", ("far.csv, row 2: column 'point' is '900'",)),
         ("RANGES", "--anchors known.csv --method sdp", ("use the default method",)),
-        ("RANGES", "--odometry ways.csv", ("ways.csv, row 3: column 'j' is '900'",)),
     ],
 )
 def test_mistakes_are_one_sentence(
     mappable: Run, tmp_path: Path, text: str, options: str, parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    positions_file(Path("far.csv"), TRUTH[:1], [900])
     positions_file(Path("known.csv"), TRUTH[:3])
-    written(Path("ways.csv"), "i,j,forward,left,turn", ["0,1,2,0,0", "1,900,2,0,0"])
     Path("bad.csv").write_text("i,j,metres\n0,1,1\n1,2,1\n0,2,1.5\n" if text == "RANGES" else text)
     refused(mappable("recover", "bad.csv", "out", *options.split()), *parts)
     refused(mappable("recover", "bad.csv", "bad.csv/out"), "cannot be written")
     assert not Path("out").exists()
+
+
+@pytest.mark.usefixtures("gtsam")
+def test_hints_beyond_the_points_are_refused(mappable: Run, ranges_file: Path, tmp_path: Path) -> None:
+    far = positions_file(tmp_path / "far.csv", TRUTH[:1], [900])
+    ways = written(tmp_path / "ways.csv", "i,j,forward,left,turn", ["0,1,2,0,0", "1,900,2,0,0"])
+    for option, file, words in (("--anchors", far, "row 2: column 'point'"), ("--odometry", ways, "row 3: column 'j'")):
+        refused(mappable("recover", ranges_file, tmp_path / "out", option, file), f"{file.name}, {words} is '900'")

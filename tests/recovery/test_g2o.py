@@ -11,6 +11,8 @@ from mappable.recovery.hints import Motions
 from mappable.recovery.pipeline import recover
 from mappable.recovery.ranges import Ranges
 
+pytestmark = pytest.mark.usefixtures("gtsam")
+
 SQUARE = Motions([0, 1, 2, 3], [1, 2, 3, 0], [[2.0, 0.0]] * 4, [np.pi / 2] * 4, (0.1, 0.05))
 TWO = "VERTEX_SE2 0 0 0 0\nVERTEX_SE2 1 1 0 0\n"
 

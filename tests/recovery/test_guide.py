@@ -14,6 +14,7 @@ PAGE = (Path(__file__).parent.parent.parent / "docs/recover.md").read_text()
 
 
 @pytest.mark.medium
+@pytest.mark.usefixtures("gtsam")
 def test_the_python_of_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):

@@ -1,10 +1,13 @@
 """Ranges alone: exact where they are exact, about a circle on a loop, a line on an open route, not more."""
 
+import sys
+
 import numpy as np
 import pytest
 
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
+from mappable.recovery.hints import Anchors, Motions
 from mappable.recovery.pipeline import recover
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.shape import noise_level
@@ -67,6 +70,7 @@ def test_stretches_that_only_look_alike_are_not_joined() -> None:
     assert np.median(errors) < 3  # about 10 if the bundles of false ranges stay
 
 
+@pytest.mark.usefixtures("gtsam")
 def test_a_shape_that_noise_leaves_open_is_not_determined() -> None:
     positions = route("open", 200, seed=0)
     recovered = recover(measure(positions, NOISES["mid"], seed=0))
@@ -74,11 +78,11 @@ def test_a_shape_that_noise_leaves_open_is_not_determined() -> None:
     points = np.random.default_rng(0).uniform(0, 30, (60, 2))
     precise = recover(measure(points, NOISES["low"], seed=0, radius=12.0))
     assert not any("Images" in sentence for sentence in precise.undetermined)
-    assert (
-        "Image 10 is not determined: ± " in precise.undetermined[1]
-    )  # with few ranges: another place fits nearly as well
+    # It has few ranges, and another place fits nearly as well.
+    assert "Image 10 is not determined: ± " in precise.undetermined[1]
 
 
+@pytest.mark.usefixtures("gtsam")
 def test_a_path_with_sharp_turns_is_not_folded() -> None:
     rng = np.random.default_rng(8004)
     steps = np.zeros((80, 2))
@@ -92,7 +96,9 @@ def test_a_path_with_sharp_turns_is_not_folded() -> None:
 
 @pytest.mark.parametrize("installed", [True, False])
 def test_precise_ranges_are_fitted_to_the_end(installed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not installed:
+    if installed:
+        pytest.importorskip("gtsam")
+    else:
         monkeypatch.setattr("mappable.recovery.shape.find_spec", lambda _: None)
     steps = np.random.default_rng(3).standard_normal((79, 2))
     positions = np.cumsum(steps / np.linalg.norm(steps, axis=1)[:, None], axis=0)
@@ -165,3 +171,15 @@ def test_points_in_one_place_and_few_ranges() -> None:
     pair = recover(Ranges(3, [0], [1], [2.0], [0.1]), 3)
     assert np.linalg.norm(pair.positions[0] - pair.positions[1]) == pytest.approx(2)
     assert pair.parts.tolist() == [0, 0, 1]
+
+
+def test_without_gtsam_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gtsam", None)
+    ranges = measure(route("loop", 100, seed=4), NOISES["mid"], seed=4)
+    for hints in (
+        {"anchors": Anchors([0], [[0.0, 0.0]], 0.5)},
+        {"motions": Motions([0], [1], [[1.0, 0.0]], [0.0], (0.1, 0.1))},
+    ):
+        with pytest.raises(BadInputError, match=r"need GTSAM: install the extra slam: pip install 'mappable\[slam\]'"):
+            recover(ranges, **hints)  # type: ignore[arg-type]
+    assert np.isfinite(recover(ranges).positions).all()

@@ -16,6 +16,8 @@ from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from simulated_ranges import NOISES, measure, route
 
+pytestmark = pytest.mark.usefixtures("gtsam")
+
 
 @dataclass
 class Drive:
@@ -152,15 +154,6 @@ def test_motions_alone_add_up() -> None:
     case = drive()
     recovered = recover(Ranges(100, [], [], [], []), anchors=case.known(4, 0.1), motions=case.motions)
     assert case.error(recovered) < 2.0
-
-
-def test_without_gtsam_the_remedy_is_named_and_ranges_alone_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "gtsam", None)
-    case = drive("loop")
-    for hints in ({"anchors": case.known(5)}, {"motions": case.motions}):
-        with pytest.raises(BadInputError, match=r"need GTSAM: install the extra slam: pip install 'mappable\[slam\]'"):
-            recover(case.ranges, **hints)  # type: ignore[arg-type]
-    assert np.isfinite(recover(case.ranges).positions).all()
 
 
 def test_hints_that_do_not_fit_the_ranges_are_refused() -> None:

@@ -71,6 +71,10 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path) ->
     The task is checked before `measure` is called, because measuring can take long.
     """
     find_method(task.method)
+    if task.method != DEFAULT and (task.anchors is not None or task.odometry is not None):
+        raise BadInputError(
+            f"method {task.method} does not use known positions or odometry: use the default method, or leave these out"
+        )
     if out.exists() and not out.is_dir():
         raise BadInputError(f"{out}: is a file, expected a folder to write to")
     check_writable(out / POSITIONS)
@@ -114,11 +118,6 @@ def _recovered(
     task: Task, ranges: Ranges, dimensions: int, anchors: Anchors | None, motions: Motions | None
 ) -> Recovered:
     if task.method != DEFAULT:
-        if anchors is not None or motions is not None:
-            raise BadInputError(
-                f"method {task.method} does not use known positions or odometry: use the default method, or leave these"
-                " out"
-            )
         return find_method(task.method).run(ranges, dimensions, task.seed)
     return recover(
         ranges,
