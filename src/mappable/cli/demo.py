@@ -49,7 +49,7 @@ def demo(
     find_world(SET)  # before anything else, because the worlds are another package
     named, street = find_set(SET), out / PLACES
     models = plan(named, rows_named(ROWS), [0], [_steps(every)])
-    typer.echo("1. Draw nine runs along a street, in sun, snow, rain and at night (one minute on two cores).")
+    typer.echo("1. Draw nine runs along a street, in sun, snow, rain and at night (under a minute on two cores).")
     fewer = f" --every {every}" if every > 1 else ""
     typer.echo(f"   mappable simulate {SET} {_quoted(street)}{fewer}")
     again = f"mappable reproduce {SET} {_quoted(out)} --rows {','.join(ROWS)}{fewer} --set {_steps(every)}"
@@ -65,7 +65,7 @@ def demo(
     typer.echo(f"\n   the same places in each condition: {street / SHEET}")
     typer.echo(f"   the map of all runs:               {street / 'map.png'}")
     typer.echo(
-        "\n2. Evaluate three encoders (two to three minutes). The first is VGG-16 with ImageNet weights, untrained.\n"
+        "\n2. Evaluate three encoders (two minutes). The first is VGG-16 with ImageNet weights, untrained.\n"
         "   A triplet loss trains the last block of the second; the third adds the paper's geometric term."
     )
     typer.echo(f"   {again}\n")
@@ -73,9 +73,9 @@ def demo(
     typer.echo("\n3. Build a map with the last encoder, and locate images of the test runs on it (20 seconds).")
     folder, encoder = _quoted(out / "map"), out / MODELS / models[-1].folder
     typer.echo(f"   mappable map build {_quoted(street)} {folder} --encoder {_quoted(encoder)}")
-    typer.echo(f"   mappable locate {folder} {_quoted(street / 'images/test-night')} --sequence\n")
+    typer.echo(f"   mappable locate {folder} {_quoted(street / 'images/test-night')}\n")
     _locate_some(study, encoder, out / "map")
-    typer.echo("\n4. Report the share of test images whose nearest landmark by descriptor is nearby (ten seconds).\n")
+    typer.echo("\n4. Report the share of test images whose nearest landmark by descriptor is nearby (five seconds).\n")
     page = study.report(results)
     print_accuracy(results, page)
     score = f"mappable evaluate {folder} {_quoted(street)} {_quoted(out / 'evaluation')}"
