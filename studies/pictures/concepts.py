@@ -38,6 +38,7 @@ BEFORE, AFTER = "off-the-shelf-seed0", "triplet+huber-ours-seed0"
 NEAR, FAR = 10.0, 25.0  # the radii of the demo
 DPI, COLORS = 100, 64
 FARTHEST = 40.0  # longest distance in the first picture, in metres
+SPACING = 4.0  # metres between test images
 
 
 def main() -> None:
@@ -84,13 +85,13 @@ def distances(demo: Path) -> Figure:
         metres = np.linalg.norm(places.positions[day][:, None] - places.positions[night], axis=2).ravel()
         apart = np.sqrt(np.maximum(2 - 2 * (made[day] @ made[night].T), 0)).ravel()
         near = metres < FARTHEST
-        edges = np.arange(0, FARTHEST + 1, 2.0)
-        bands = [apart[(metres >= low) & (metres < low + 2)] for low in edges[:-1]]
+        centers = np.arange(0, FARTHEST + 1, SPACING)
+        bands = [apart[np.abs(metres - center) < SPACING / 2] for center in centers]
         low, middle, high = np.array([np.quantile(band, [0.1, 0.5, 0.9]) for band in bands]).T
         some = np.random.default_rng(0).choice(np.flatnonzero(near), 2500, replace=False)
         axes.plot(metres[some], apart[some], ",", color=GRAY, zorder=0)
-        axes.fill_between(edges[:-1] + 1, low, high, color=BLUE, alpha=0.25, label="8 of 10 pairs")
-        axes.plot(edges[:-1] + 1, middle, color=BLUE, linewidth=2.2, label="the middle one")
+        axes.fill_between(centers, low, high, color=BLUE, alpha=0.25, label="8 of 10 pairs")
+        axes.plot(centers, middle, color=BLUE, linewidth=2.2, label="the middle one")
         scale = np.sqrt(squared_scale(demo))
         axes.plot([0, NEAR], [0, scale], "--", color=VERMILION, linewidth=2.2, label="what the loss asks for")
         for radius, name in ((NEAR, "r₁"), (FAR, "r₂")):
@@ -99,7 +100,8 @@ def distances(demo: Path) -> Figure:
         axes.set(
             xlim=(0, FARTHEST), ylim=(0, 1.4), title=title, xlabel="metres between an image by day and one at night"
         )
-        print(title, "correlation within r₂", np.corrcoef(metres[metres <= FAR], apart[metres <= FAR])[0, 1].round(3))
+        correlation = np.corrcoef(metres[metres <= FAR], apart[metres <= FAR])[0, 1]
+        print(f"{title}: correlation within r₂ {correlation:.2f}, distance from {middle[0]:.2f} to {middle[-1]:.2f}")
     left.set_ylabel("distance between their descriptors")
     right.legend(loc="upper left", frameon=False)
     return figure

@@ -19,7 +19,8 @@ SET = "street-v1-brief"
 ROWS = ("off-the-shelf", "triplet", "triplet+huber-ours")
 PROTOCOLS = ("table1", "curves", "proportionality", "qualitative")
 TRAINING_STEPS = 200  # with all images; two thirds of the preset's iterations
-LOCATED_IMAGES = 9  # test images whose positions are printed
+DRIVE = "test-night"  # located on the map; no training image shows a dry night
+PRINTED_IMAGES = 9  # images of this drive whose positions are printed
 
 
 def demo(
@@ -70,11 +71,11 @@ def demo(
     )
     typer.echo(f"   {again}\n")
     results = _results(study, models)
-    typer.echo("\n3. Build a map with the last encoder, and locate images of the test runs on it (20 seconds).")
+    typer.echo("\n3. Build a map with the last encoder, and locate the drive at night on it (20 seconds).")
     folder, encoder = _quoted(out / "map"), out / MODELS / models[-1].folder
     typer.echo(f"   mappable map build {_quoted(street)} {folder} --encoder {_quoted(encoder)}")
-    typer.echo(f"   mappable locate {folder} {_quoted(street / 'images/test-night')}\n")
-    _locate_some(study, encoder, out / "map")
+    typer.echo(f"   mappable locate {folder} {_quoted(street / 'images' / DRIVE)} --sequence\n")
+    _locate_drive(study, encoder, out / "map")
     typer.echo("\n4. Report the share of test images whose nearest landmark by descriptor is nearby (five seconds).\n")
     page = study.report(results)
     print_accuracy(results, page)
@@ -115,13 +116,15 @@ def _results(study: "Study", models: "list[PlannedModel]") -> "list[Result]":
     return results
 
 
-def _locate_some(study: "Study", encoder: Path, folder: Path) -> None:
-    """Build the map, and locate some test images on it."""
+def _locate_drive(study: "Study", encoder: Path, folder: Path) -> None:
+    """Build the map, locate the drive at night on it, and print some of its images."""
     from mappable.arrays import evenly
     from mappable.cli.locate import print_locations
     from mappable.localization.build import build_map
 
-    places, queries = study.setup.places, study.setup.queries
+    places = study.setup.places
     demo_map = build_map(places, study.images, encoder=encoder).save(folder)
-    shown = places[queries[evenly(len(queries), LOCATED_IMAGES, nearest=True)]]
-    print_locations(demo_map.landmarks, demo_map.locate_all(shown), shown.positions)
+    drive = places.where(sequence=DRIVE)
+    locations = demo_map.locate_drive(drive)
+    rows = evenly(len(drive), PRINTED_IMAGES, nearest=True)
+    print_locations(demo_map.landmarks, [locations[row] for row in rows], drive.positions[rows])
