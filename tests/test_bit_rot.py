@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet
 import pytest
 import torch
 
@@ -14,7 +13,6 @@ from mappable.errors import BadInputError
 from mappable.evaluation.result import Result
 from mappable.features.about import About
 from mappable.features.files import encoder_bytes, read_encoder
-from mappable.formats import KEY
 from mappable.learning.checkpoint import Checkpoint
 from mappable.places.files import load_places, save_places
 from mappable.places.frames import Frame
@@ -87,27 +85,3 @@ def test_json_of_an_earlier_version_opens(name: str, tmp_path: Path) -> None:
         read(file)
     file.write_text(json.dumps(values | {"version": values["version"] - 1}))
     read(file)
-
-
-def test_a_table_of_an_earlier_version_opens(tmp_path: Path) -> None:
-    file = tmp_path / "places.parquet"
-    save_places(PLACES, file)
-    table = pyarrow.parquet.read_table(file)
-    about = json.loads(table.schema.metadata[KEY.encode()])
-    del about["checksum"]
-    earlier = table.replace_schema_metadata({KEY: json.dumps(about | {"version": 1})})
-    pyarrow.parquet.write_table(earlier, file)
-    np.testing.assert_array_equal(load_places(file).x, PLACES.x)
-    pyarrow.parquet.write_table(table, file)  # another program changed it and kept our metadata
-    with pytest.raises(BadInputError, match=r"places\.parquet: .*another program"):
-        load_places(file)
-
-
-def test_an_edited_csv_opens_with_a_note(tmp_path: Path) -> None:
-    file = tmp_path / "places.csv"
-    save_places(PLACES, file)
-    assert not load_places(file).notes
-    file.write_text(file.read_text().replace("monday", "sunday"))
-    edited = load_places(file)
-    assert set(edited.sequence) == {"sunday"}
-    assert "places.csv was edited" in str(edited.notes[0])

@@ -6,7 +6,6 @@ import stat
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.export import write_descriptors
 from mappable.files import write_atomically, write_text, written_together
-from mappable.learning.metrics import Metrics
 from mappable.places.files import save_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -77,13 +75,6 @@ def test_on_a_full_disk_the_old_file_stays_and_the_error_names_it(
     assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == before
 
 
-def test_metrics_on_a_full_disk_name_their_file(full_disk: FullDisk, tmp_path: Path) -> None:
-    metrics = Metrics(tmp_path)
-    with full_disk(10), pytest.raises(BadInputError, match=r"metrics\.jsonl: cannot be written"):
-        metrics.write(1, loss=1.0)
-    metrics.stream.close()
-
-
 def test_files_that_are_written_together_are_all_new_or_all_old(full_disk: FullDisk, tmp_path: Path) -> None:
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
 
@@ -124,20 +115,6 @@ def test_no_other_code_writes_files() -> None:
         for file in home.rglob("*.py")
     }
     assert {name: count for name, count in counts.items() if count} == OTHER_WRITES
-
-
-@pytest.mark.parametrize("problem", [RuntimeError("power cut"), KeyboardInterrupt()])
-def test_a_writer_that_fails_leaves_the_old_file(problem: BaseException, tmp_path: Path) -> None:
-    file = tmp_path / "t.bin"
-    file.write_bytes(b"old")
-
-    def fail(stream: IO[bytes]) -> None:
-        stream.write(b"half")
-        raise problem
-
-    with pytest.raises(type(problem)):
-        write_atomically(file, fail)
-    assert (file.read_bytes(), list(tmp_path.iterdir())) == (b"old", [file])
 
 
 def test_a_reader_keeps_the_file_that_it_opened(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow
@@ -142,25 +141,6 @@ def test_a_file_that_was_cut_off_is_refused_in_one_sentence(name: str, share: fl
     sentence(read, tmp_path / file_name)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(set(FORMATS) - {"mappable conversion", "mappable onnx encoder", "mappable foreign onnx encoder"})
-)
-def test_a_file_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
-    file_name, _, read = FORMATS[name]
-    sentence(read, tmp_path / file_name)
-
-
-@pytest.mark.parametrize("name", CONTAINERS)
-def test_a_file_of_someone_else_is_refused(name: str, tmp_path: Path) -> None:
-    file_name, _, read = FORMATS[name]
-    file = tmp_path / file_name
-    if file.suffix == ".parquet":
-        pyarrow.parquet.write_table(pyarrow.table({"x": [1.0]}), file)
-    else:
-        save_file({"x": np.zeros(3)}, file)
-    sentence(read, file)
-
-
 def test_what_is_written_is_read_again_without_its_header(tmp_path: Path) -> None:
     kind, values = Format("mappable teapot", 3, "boil again"), {"litres": 1.5, "name": "süß \udcff"}
     kind.write(tmp_path / "pot.json", values)
@@ -168,14 +148,3 @@ def test_what_is_written_is_read_again_without_its_header(tmp_path: Path) -> Non
     assert (tmp_path / "pot.json").read_text().startswith('{\n  "format": "mappable teapot",\n  "version": 3,\n')
     assert kind.is_header_of((tmp_path / "pot.json").read_bytes())
     assert not Format("mappable cup", 3, "").is_header_of((tmp_path / "pot.json").read_bytes())
-
-
-@pytest.mark.parametrize(
-    "problem", [KeyError("x"), ValueError("x"), TypeError(""), RecursionError("x"), PermissionError(13, "denied")]
-)
-def test_whatever_a_reader_raises_names_the_file(problem: Exception, tmp_path: Path) -> None:
-    def read(file: Path) -> Any:
-        with Format("mappable teapot", 1, "boil again").reading(file):
-            raise problem
-
-    sentence(read, tmp_path / "pot.json")

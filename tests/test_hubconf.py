@@ -3,10 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 
-from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 
 ROOT = str(Path(__file__).parent.parent)
@@ -24,8 +22,3 @@ def test_a_trained_encoder_comes_from_the_hub_ready_for_inference(small_backbone
         descriptors = model(torch.from_numpy(images))
         assert not descriptors.requires_grad
         np.testing.assert_array_equal(descriptors.numpy(), encoder.embed(images, precision="float32"))
-
-
-def test_a_name_that_is_no_file_is_refused() -> None:
-    with pytest.raises(BadInputError, match="nowhere"):
-        torch.hub.load(ROOT, "get_trained_model", source="local", path="nowhere")

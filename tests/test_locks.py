@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mappable.errors import BadInputError
-from mappable.locks import alone_in, alone_with, take, wait_for
+from mappable.locks import alone_in, alone_with, take
 
 HOLDER = """
 import sys, time
@@ -36,18 +36,6 @@ def test_a_lock_is_of_one_process_at_a_time(tmp_path: Path, capsys: pytest.Captu
         assert take(file) is None
     assert not file.exists()
     assert capsys.readouterr().err == ""
-
-
-@pytest.mark.medium
-def test_waiting_says_what_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / ".lock"
-    command = [sys.executable, "-c", HOLDER.replace("sys.stdin.readline()", "time.sleep(1.5)"), str(file)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
-        with wait_for(file, "sleeps"):
-            assert take(file) is None
-    assert capsys.readouterr().err == "note: waiting for another process that sleeps\n"
 
 
 def test_a_folder_is_of_one_process_at_a_time(tmp_path: Path) -> None:

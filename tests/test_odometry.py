@@ -8,7 +8,6 @@ import pytest
 from mappable.errors import BadInputError
 from mappable.odometry import Track, read_track
 from mappable.recovery.files import motions_of_track, read_odometry
-from mappable.recovery.hints import Motions
 
 TURN = "0 0 0.7071067811865476 0.7071067811865476"  # 90 degrees to the left
 
@@ -39,19 +38,6 @@ def test_times_of_images_select_poses_and_pauses_join_nothing(tmp_path: Path) ->
     assert found.i.tolist() == [0, 4, 5]  # two images lie inside the pause
 
 
-def test_a_table_of_motions_between_points(tmp_path: Path) -> None:
-    file = written(tmp_path, "one.csv", "i,j,forward,left,turn,sigma,sigma_turn\n0,1,2,0.5,0.1,0.2,0.05\n")
-    found = read_odometry(file)
-    assert isinstance(found, Motions)
-    np.testing.assert_allclose(np.diag(found.covariance[0]), [0.04, 0.04, 0.0025])
-
-
-def test_motions_over_time_add_up_to_poses(tmp_path: Path) -> None:
-    rows = ["time,forward,left,turn", "0,5,5,1", "1,2,0,1.5707963", "2,3,0,0"]
-    track = read_track(written(tmp_path, "one.csv", "\n".join(rows)))
-    np.testing.assert_allclose(track.positions, [[0, 0], [2, 0], [2, 3]], atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
@@ -68,17 +54,6 @@ def test_motions_over_time_add_up_to_poses(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_is_named(name: str, text: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=words):
         read_odometry(written(tmp_path, name, text))
-
-
-def test_poses_of_another_drive_are_refused(tmp_path: Path) -> None:
-    track = read_odometry(written(tmp_path, "one.csv", "time,x,y,yaw\n0,0,0,0\n1,1,0,0\n"))
-    assert isinstance(track, Track)
-    with pytest.raises(BadInputError, match="2 poses for 5 points without times"):
-        motions_of_track(track, 5, None, 2)
-    with pytest.raises(BadInputError, match=r"from 0\.000 to 1\.000 s, but the images from 50\.000"):
-        motions_of_track(track, 3, np.array([50.0, 51.0, 52.0]), 2)
-    with pytest.raises(BadInputError, match="2 dimensions, expected 3"):
-        motions_of_track(track, 2, None, 3)
 
 
 def test_motions_between_two_times_are_those_of_poses_and_of_motions(tmp_path: Path) -> None:

@@ -54,12 +54,3 @@ def test_queries_do_not_train_and_are_no_landmarks(read: Callable[[Path], Places
     setup = setup_of("set", places, positive_radius=10.0, negative_radius=25.0)
     assert (setup.references.tolist(), setup.queries.tolist()) == (known, questions)
     assert rows_to_locate(places).tolist() == questions
-
-
-def test_images_kept_for_calibration_leave_the_others_to_train(tmp_path: Path) -> None:
-    places = manifest(tmp_path).replace(role="", split=["", "", "", "", "calibration", "calibration"])
-    data = select(places, ImageRows(np.zeros((6, 2, 2, 3), dtype=np.uint8), np.arange(6)), queries=4)
-    assert data.images.rows.tolist() == [0, 1, 2, 3, 4, 5]  # those that train, then those of the monitor
-    assert (len(data.train), len(data.queries)) == (4, 2)
-    built = build_map_of(Described(places, np.eye(6, dtype=np.float32)), "encoder", every=True)
-    assert built.landmarks.places.path.tolist() == places.path[:4].tolist()

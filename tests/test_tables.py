@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappable.errors import BadInputError, BadRowError
+from mappable.errors import BadInputError
 from mappable.tables import Table, read_csv, read_table, read_words
 
 
@@ -35,12 +35,6 @@ def test_columns_are_found_by_name_and_rows_are_numbered_as_in_an_editor(file: P
     assert len(table) == 2
 
 
-def test_a_row_that_spans_lines_is_numbered_by_its_first(file: Path) -> None:
-    table = table_of(file, 'path,note\na.jpg,"one\ntwo\n\nthree"\nb.jpg,"x\r\ny"\r\nc.jpg,z\n')
-    assert table.row_numbers == [2, 6, 8]
-    assert table.columns["note"] == ["one\ntwo\n\nthree", "x\r\ny", "z"]
-
-
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_the_delimiter_is_guessed_and_a_byte_order_mark_is_no_part_of_a_name(
@@ -49,18 +43,6 @@ def test_the_delimiter_is_guessed_and_a_byte_order_mark_is_no_part_of_a_name(
     text = f"{mark}path|x|y\n'a,b;c'|1|2\n".replace("|", delimiter).replace("'", '"')
     table = table_of(file, text)
     assert table.columns == {"path": ["a,b;c"], "x": ["1"], "y": ["2"]}
-
-
-def test_empty_lines_and_rows_of_empty_values_are_passed_over_even_at_the_start(file: Path) -> None:
-    table = table_of(file, "\n  \npath;x\n;\n \na.jpg;1\n , \n"[:-4])
-    assert table.columns == {"path": ["a.jpg"], "x": ["1"]}
-    assert table.row_numbers == [6]
-
-
-def test_white_space_round_values_is_dropped_unless_they_are_wanted_exact(file: Path) -> None:
-    text = ' path , x\n a b ,\t1 \n"  c",2\n'
-    assert table_of(file, text).columns == {"path": ["a b", "c"], "x": ["1", "2"]}
-    assert table_of(file, text, exact=True).columns == {"path": [" a b ", "  c"], "x": ["\t1 ", "2"]}
 
 
 FIELD = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -75,17 +57,6 @@ def test_whatever_a_writer_of_csv_quotes_comes_back(
     csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows([("one", "two"), *rows])
     table = table_of(tmp_path_factory.getbasetemp() / "quoted.csv", text.getvalue(), delimiter=delimiter, exact=True)
     assert list(zip(table.columns["one"], table.columns["two"], strict=True)) == rows
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_numbers_are_read_to_the_last_digit(value: float) -> None:
-    assert Table(Path("t"), {"x": [repr(value)]}, [1]).numbers("x")[0].hex() == value.hex()
-
-
-def test_a_place_that_is_refused_is_named_by_its_row_in_the_file(file: Path) -> None:
-    table = table_of(file, "path,x\na,1\n\nb,2\n")
-    with pytest.raises(BadInputError, match=r"t\.csv.*row 4.*x is too far$"), table.naming_rows():
-        raise BadRowError(1, "b", "x is too far")
 
 
 def test_parquet_rows_count_from_one_and_nulls_are_missing(tmp_path: Path) -> None:
@@ -129,27 +100,6 @@ def test_parquet_timestamps_are_exact_to_their_unit(tmp_path: Path, unit: str, z
     ]
 
 
-def test_a_damaged_parquet_file_is_one_sentence(tmp_path: Path) -> None:
-    file = tmp_path / "t.parquet"
-    file.write_bytes(b"PAR1 and no more")
-    with pytest.raises(BadInputError, match=r"t\.parquet.*Parquet"):
-        read_table(file)
-    pyarrow.parquet.write_table(pyarrow.table([pyarrow.array([1])] * 2, names=["x", "x"]), file)
-    with pytest.raises(BadInputError, match=r"t\.parquet.*x.*once"):
-        read_table(file)
-    pyarrow.parquet.write_table(pyarrow.table({"path": [b"\xff"]}), file)
-    with pytest.raises(BadInputError, match=r"t\.parquet.*UTF-8"):
-        read_table(file)
-
-
-def test_words_keep_the_row_numbers_of_the_editor(tmp_path: Path) -> None:
-    file = tmp_path / "words.txt"
-    file.write_bytes("\ufeff# t name\n\n1 one\r\n  2\t two  \n#3 three\n\n4 four".encode())
-    table = read_words(file, ["t", "name"])
-    assert table.columns == {"t": ["1", "2", "4"], "name": ["one", "two", "four"]}
-    assert table.row_numbers == [3, 4, 7]
-
-
 X = "path,x\na.jpg,1\n"
 
 
@@ -184,13 +134,6 @@ def test_damage_is_named_by_file_row_and_value(
     with pytest.raises(BadInputError, match=rf"t\.csv{where}") as caught:
         read(file)
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_file_or_a_folder_is_named(tmp_path: Path) -> None:
-    for read in (read_table, read_csv, lambda file: read_words(file, ["t"])):
-        for file in (tmp_path / "t.csv", tmp_path):
-            with pytest.raises(BadInputError, match=str(file)):
-                read(file)
 
 
 def test_numbers_and_times_are_exact(file: Path) -> None:

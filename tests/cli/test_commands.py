@@ -12,8 +12,6 @@ import pytest
 from PIL import Image
 from typer.testing import Result
 
-from mappable.cli.common import load_queries
-from mappable.cli.places import split
 from mappable.locks import alone_in
 from mappable.places import find_pack, load_places, save_places
 from refusals import refused
@@ -80,16 +78,6 @@ def test_convert_then_show(collection: Path, tmp_path: Path, mappable: Run, monk
         assert drawn.width > 400
 
 
-@pytest.mark.medium
-def test_a_table_is_checked_and_drawn_by_overlap(walks: Path, mappable: Run, tmp_path: Path) -> None:
-    checked = mappable("places", "check", walks)
-    assert checked.exit_code == 0
-    assert "nothing to mend" in checked.stdout or "warning: " in checked.stdout
-    picture = tmp_path / "overlap.svg"
-    assert mappable("places", "show", walks, "--out", picture, "--color", "overlap").exit_code == 0
-    assert "<svg" in picture.read_text()
-
-
 def test_sequences_are_kept_from_training(walks: Path, mappable: Run) -> None:
     before = load_places(walks)
     counts = json.loads(
@@ -105,61 +93,11 @@ def test_sequences_are_kept_from_training(walks: Path, mappable: Run) -> None:
     assert set(load_places(walks / "table.csv").where(split="test").sequence) == {"wed"}
 
 
-def test_only_named_sequences_train_and_queries_do_not(walks: Path) -> None:
-    split(walks, train="mon", test="tue")
-    places = load_places(walks)
-    splits = {"mon": "train", "tue": "test", "wed": "", "thu, noon": ""}
-    assert places.split.tolist() == [splits[name] for name in places.sequence]
-    roles = ["query" if name == "wed" else "reference" for name in places.sequence]
-    save_places(places.replace(split="", role=roles), walks / "places.parquet")
-    split(walks, calibration="mon")
-    after = load_places(walks)
-    assert set(after.where(sequence="wed").split) == {"test"}
-    assert set(after.role[after.training()]) == {"reference"}
-
-
-def test_queries_of_a_table_are_taken_and_counted(walks: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    roles = ["query" if name == "wed" else "reference" for name in load_places(walks).sequence]
-    save_places(load_places(walks).replace(split="", role=roles), walks / "places.parquet")
-    assert set(load_queries(walks).sequence) == {"wed"}
-    assert "2 queries; 6 references left out" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "part"),
-    [
-        ("--calibration fri", "no sequence 'fri'; its sequences are 'mon', 'tue', 'wed', 'thu, noon'"),
-        ("--calibration tue --test mon,tue", "sequence 'tue' is given twice"),
-        ("", "give --calibration, --test or --train"),
-    ],
-)
-def test_a_split_that_cannot_be_leaves_the_table_as_it_was(walks: Path, mappable: Run, options: str, part: str) -> None:
-    refused(mappable("places", "split", walks, *options.split()), part)
-    two = walks / "two.parquet"
-    save_places(load_places(walks).where(sequence=("mon", "tue")), two)
-    refused(mappable("places", "split", two, "--calibration", "mon,tue"), "no sequence is left for training")
-    assert set(load_places(walks).split) == set(load_places(two).split) == {"test"}
-
-
 def test_one_process_at_a_time_changes_a_table(walks: Path, mappable: Run) -> None:
     with alone_in(walks, "working"):
         refused(mappable("places", "split", walks, "--test", "wed"), "another process")
         refused(mappable("convert", "manifest", walks.parent / "walks", walks, "--size", "32x24"), "another process")
     assert set(load_places(walks).split) == {"test"}
-
-
-@pytest.mark.medium
-def test_help_explains_each_reader_with_its_tree_and_options(mappable: Run, tmp_path: Path) -> None:
-    listed = mappable("convert", "--help").stdout
-    for name in ("cold", "kitti", "manifest", "msls", "photos", "pittsburgh", "robotcar", "tum", "utm_names", "video"):
-        assert name in listed
-    text = mappable("convert", "manifest", "--help").stdout
-    assert "places.csv" in text
-    assert "--time-unit" in text
-    unknown = mappable("convert", "nope", tmp_path, tmp_path / "out")
-    assert unknown.exit_code == 2
-    assert "'nope'" in unknown.stderr
-    assert "robotcar" in unknown.stderr
 
 
 def test_bad_rows_and_images(collection: Path, tmp_path: Path, mappable: Run) -> None:
@@ -176,17 +114,6 @@ def test_bad_rows_and_images(collection: Path, tmp_path: Path, mappable: Run) ->
     assert result.exit_code == 0
     assert "1 images were dropped" in result.stdout
     assert "day/3.jpg" not in load_places(out).path
-
-
-def test_another_set_is_not_overwritten(collection: Path, tmp_path: Path, draw: Draw, mappable: Run) -> None:
-    out, other = tmp_path / "out", tmp_path / "other"
-    assert mappable("convert", "manifest", collection, out, "--no-pixels").exit_code == 0
-    draw(other / "a.jpg")
-    (other / "places.csv").write_text("path,x,y\na.jpg,0,0\n")
-    refused(mappable("convert", "manifest", other, out), str(collection), "--overwrite")
-    assert len(load_places(out)) == 12
-    assert mappable("convert", "manifest", other, out, "--overwrite", "--no-pixels").exit_code == 0
-    assert len(load_places(out)) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """`mappable compare`: the table, the JSON and the errors."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,25 +43,6 @@ def test_a_table_of_models(mappable: Callable[..., Run], results: list[Path]) ->
     assert lines[4][2:11] == ["street", "1", "90.00", "90.00", "4.00", "90.00", "95.00", "96.00", "+40.00"]
     assert (lines[4][:2], lines[4][12], lines[4][-1]) == (["mine", "[v2]"], "to", "better")
     assert len(lines) == 5
-
-
-def test_a_table_by_condition(mappable: Callable[..., Run], results: list[Path]) -> None:
-    printed = mappable("compare", *results, "--by-condition").stdout
-    below = [line.split() for line in printed.splitlines() if line.strip()][5:]
-    assert " ".join(below[0]) == "% within 10 m, by condition"
-    assert below[1] == ["model", "rain", "(45)", "sun", "(15)"]
-    assert below[3:] == [["off-the-shelf", "33.33", "100.00"], ["mine", "[v2]", "86.67", "100.00"]]
-
-
-def test_json_and_nothing_else(mappable: Callable[..., Run], results: list[Path]) -> None:
-    told = json.loads(mappable("compare", *results, "--json").stdout)
-    first, second = told["models"]
-    assert (told["queries"], told["unit"], told["notes"]) == (60, "m", [])
-    assert first["difference"] is None
-    assert second["positive"] == {"mean": 90.0, "std": None}
-    assert second["difference"]["mean"] == pytest.approx(40.0)
-    assert second["difference"]["verdict"] == "better"
-    assert second["by_condition"]["rain"]["positive"] == pytest.approx(100 * 39 / 45)
 
 
 def test_refusals_are_one_sentence(mappable: Callable[..., Run], results: list[Path], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,7 @@ from typer.core import TyperCommand
 from typer.testing import Result
 
 from mappable.cli.app import app
-from mappable.cli.names import SOURCES
 from mappable.evaluation import report
-from mappable.evaluation.protocols import PROTOCOLS
-from mappable.evaluation.rows import ROWS
-from mappable.evaluation.sets import SETS
-from mappable.features.weights import WEIGHT_SETS
-from mappable.learning.losses import LOSS_NAMES
-from mappable.learning.setting_layers import preset_names
-from mappable.recovery.methods import METHODS
 
 Typed = Callable[..., "subprocess.CompletedProcess[str]"]
 Run = Callable[..., Result]
@@ -128,32 +120,6 @@ def test_a_command_that_does_not_exist_is_a_usage_error_that_names_a_similar_one
         result = typed(*words)
         assert result.returncode == 2
         assert f"'{similar}'" in result.stderr
-
-
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    ("words", "names"),
-    [
-        ("train", (*preset_names(), *LOSS_NAMES)),
-        ("encoders", WEIGHT_SETS),
-        ("evaluate", PROTOCOLS),
-        ("reproduce", (*SETS, *PROTOCOLS, *ROWS)),
-        ("recover", METHODS),
-    ],
-)
-def test_help_lists_the_names_that_the_program_knows(
-    words: str, names: Iterable[str], typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "1000")
-    text = typed(*words.split(), "--help").stdout
-    assert [name for name in names if name not in text] == []
-    assert not any(f"{{{one}}}" in text for one in SOURCES)
-
-
-def test_the_version(typed: Typed) -> None:
-    result = typed("--version")
-    assert result.returncode == 0
-    assert result.stdout.startswith("mappable 0.")
 
 
 @pytest.mark.medium

@@ -7,15 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import typer
 from PIL import Image
 from typer.testing import Result
 
 from mappable.cli import demo
 from mappable.evaluation import report, sets
-from mappable.evaluation.reproduce import Study
 from mappable.features.encoder import Encoder
-from mappable.learning.trainer import TrainingStopped
 from mappable.maps.landmarks import Landmarks
 from mappable.places import load_places
 from mappable.places.cache import find_pack
@@ -71,22 +68,3 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable:
     again = mappable("demo", out, "--every", 60, "--overwrite")
     assert again.stdout == first.stdout
     assert ([file.stat().st_mtime_ns for file in (kept, learnt)], lost.read_bytes()) == (before, content)
-
-
-def test_fewer_images_are_trained_on_for_fewer_steps() -> None:
-    assert demo._steps(1) == f"iterations={demo.TRAINING_STEPS}"
-    assert demo._steps(10) == f"iterations={demo.TRAINING_STEPS // 10}"
-    assert demo._steps(10_000) == "iterations=1"
-
-
-def test_a_demo_that_was_stopped_says_that_it_continues(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stop(*_: object) -> None:
-        raise TrainingStopped("stopped at iteration 1 of 2")
-
-    monkeypatch.setattr(Study, "run", stop)
-    with pytest.raises(typer.Exit) as caught:
-        demo._results(Study(None, None, tmp_path, []), [None])  # type: ignore[arg-type, list-item]
-    assert caught.value.exit_code == 130
-    assert capsys.readouterr().err == "stopped at iteration 1 of 2; the same command continues from there\n"

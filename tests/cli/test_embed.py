@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import torch
@@ -12,9 +11,9 @@ import typer
 from typer.testing import CliRunner, Result
 
 from mappable.cli.embed import embed
-from mappable.errors import BadImageError, BadInputError
+from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
-from mappable.places import load_places, pack_images
+from mappable.places import load_places
 from mappable.readers import convert
 
 pytestmark = pytest.mark.medium
@@ -50,10 +49,6 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
-
-
 def test_images_of_a_converted_set_are_described(encoder_file: Path, collection: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = run(encoder_file, collection, out, "--json")
@@ -66,52 +61,6 @@ def test_images_of_a_converted_set_are_described(encoder_file: Path, collection:
     np.testing.assert_array_equal(descriptors, encoder.embed(load_places(collection)))
     assert load_places(out) == load_places(collection)
     assert json.loads((out / "descriptors.json").read_text())["encoder"] == encoder.fingerprint
-
-
-def test_packed_pixels_are_used_if_they_have_the_size_of_the_encoder_and_all_images(
-    encoder_file: Path, collection: Path, tmp_path: Path
-) -> None:
-    def packed(out: str, *options: str) -> bool:
-        return bool(json.loads(run(encoder_file, collection, tmp_path / out, "--json", *options).stdout)["packed"])
-
-    run(encoder_file.parent, collection, tmp_path / "files")  # the folder of a training run
-    convert("manifest", tmp_path / "set", collection, size=(24, 24))
-    pack_images(load_places(collection)[:4], collection, size=(32, 32))
-    assert not packed("others")
-    assert packed("train", "--split", "train")
-    convert("manifest", tmp_path / "set", collection, size=(32, 32))
-    (tmp_path / "set/day/3.jpg").unlink()
-    assert packed("pack")
-    assert contents(tmp_path / "pack") == contents(tmp_path / "files") == contents(tmp_path / "others")
-
-
-def test_one_split_alone_from_a_table(encoder_file: Path, collection: Path, tmp_path: Path) -> None:
-    result = run(encoder_file, collection / "places.parquet", tmp_path / "out", "--split", "test")
-    assert result.exit_code == 0, result.output
-    assert load_places(tmp_path / "out").path.tolist() == ["day/4.jpg", "day/5.jpg"]
-    assert len(np.load(tmp_path / "out/descriptors.npy")) == 2
-
-
-def test_hloc_gets_its_file(encoder_file: Path, collection: Path, tmp_path: Path) -> None:
-    result = run(encoder_file, collection, tmp_path / "global.h5")
-    assert result.exit_code == 0, result.output
-    with h5py.File(tmp_path / "global.h5", "r") as opened:
-        assert opened["day/5.jpg"]["global_descriptor"].shape == (1024,)
-
-
-def test_an_image_that_is_gone_is_named_and_older_descriptors_stay(
-    encoder_file: Path, collection: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    assert run(encoder_file, collection, out).exit_code == 0
-    before = contents(out)
-    (tmp_path / "set/day/3.jpg").unlink()
-    refused = run(encoder_file, collection, out).exception
-    assert "descriptors.npy: exists" in str(refused)
-    error = run(encoder_file, collection, out, "--overwrite").exception
-    assert isinstance(error, BadImageError)
-    assert "day/3.jpg: no such file" in str(error)
-    assert contents(out) == before
 
 
 def test_mistakes_are_found_before_any_image_is_described(

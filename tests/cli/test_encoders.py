@@ -6,12 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import save_file
 from typer.testing import Result
 
 from mappable.cli import encoders
-from mappable.features.weight_files import shapes_of
 from mappable.features.weights import WEIGHT_SETS, fetch_weights
 
 pytestmark = pytest.mark.medium
@@ -31,18 +28,6 @@ def test_a_weight_set_is_imported_and_shown(typed: Typed, tmp_path: Path, monkey
     assert f"{file} (58.9 MB)" in typed("encoders").stdout
     file.write_bytes(b"half of it")
     assert f"{file} is damaged; fetch it again" in typed("encoders").stdout
-
-
-def test_a_file_of_another_weight_set_is_refused(typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "cache"))
-    file = tmp_path / "other.safetensors"
-    save_file({name: torch.zeros(shape) for name, shape in shapes_of("vgg16").items()}, file)
-    refused = typed("encoders", "vgg16-caffe", "--file", file)
-    assert refused.returncode == 1
-    assert refused.stderr.startswith(f"error: {file}: not known to be vgg16-caffe;")
-    assert not (tmp_path / "cache/vgg16-caffe.safetensors").exists()
-    for options in (("vgg19", "--file", file), ("vgg16-v1", "vgg16-caffe", "--file", file)):
-        assert "--file needs one weight set" in typed("encoders", *options).stderr
 
 
 @pytest.mark.usefixtures("own_cache")

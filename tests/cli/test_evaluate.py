@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +12,9 @@ from typer.testing import Result
 from mappable.errors import BadInputError
 from mappable.evaluation.acceptance import RULES
 from mappable.evaluation.evaluate import evaluate_map
-from mappable.evaluation.protocol import Protocol, Section
-from mappable.evaluation.protocols import PROTOCOLS
-from mappable.evaluation.protocols.home_and_away import HomeAndAway
 from mappable.evaluation.protocols.localization import Localization
 from mappable.evaluation.result import Accuracy
 from mappable.evaluation.result import Result as Found
-from mappable.evaluation.scoring import Scoring, retrieval
-from mappable.evaluation.tables import Column, table
 from mappable.localization.map import Map, open_map
 from mappable.maps.encoders import encoder_of
 from mappable.maps.landmarks import Landmarks
@@ -66,50 +60,6 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     assert f"report: {out / 'report.html'}" in shown.output
     assert "119 queries; 80 references and 160 calibration images left out" in shown.stderr
     assert json.loads((out / "report.json").read_text())["set"] == opened.name
-
-
-def test_what_fails_is_named_and_the_exit_code_is_3(
-    mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_: Scoring) -> None:
-        raise KeyError("masked")
-
-    monkeypatch.setitem(PROTOCOLS, "curves", replace(PROTOCOLS["curves"], run=broken))
-    shown = mappable("evaluate", wall_map, wall, tmp_path / "found", *RADII, "--protocols", "table1,curves")
-    assert shown.exit_code == 3
-    assert shown.stderr.count(": KeyError: 'masked' (") == shown.stderr.count("error: protocol curves, ") == 1
-    assert f"report: {tmp_path / 'found' / 'report.html'}" in shown.output
-
-
-def test_places_away_from_home_are_on_request(mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path) -> None:
-    """The wall itself is the away place: the same encoder finds as much there."""
-    shown = mappable("evaluate", wall_map, wall, tmp_path, *RADII, "--protocols", "table1", "--away", f"{wall}:5")
-    assert shown.exit_code == 0, shown.output
-    result = Found.load(tmp_path)
-    found, accuracy = result.get(HomeAndAway), result.get(Accuracy)
-    assert found is not None
-    assert accuracy is not None
-    assert list(found.places) == ["Home", "shifted view", wall.name]
-    assert found.home.percent == accuracy.positive[0]
-    wrong = mappable("evaluate", wall_map, wall, tmp_path / "other", *RADII, "--away", tmp_path / "nothing")
-    assert wrong.exit_code != 0
-
-
-def test_found_stands_beside_chance_and_a_wide_radius_warns(
-    mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path
-) -> None:
-    shown = mappable("evaluate", wall_map, wall, tmp_path / "usual", *RADII, "--json")
-    told = json.loads(shown.stdout)
-    assert set(told["ways"]) == {"nearest", "refined", "sequence"}
-    assert set(told["rules"]) == set(RULES)
-    assert 0 < told["chance"] < told["upper_bound"] <= 100
-    assert set(Found.load(tmp_path / "usual").scored) == {"table1", "localization"}
-    assert "warning" not in shown.stderr
-    radii = ("--positive-radius", "500", "--negative-radius", "500")
-    wide = mappable("evaluate", wall_map, wall, tmp_path / "wide", *radii)
-    assert wide.exit_code == 0, wide.output
-    assert "warning: 500 m is more than a quarter of the extent" in wide.stderr
-    assert "100.0 %" in next(line for line in wide.stdout.splitlines() if line.strip().startswith("chance"))
 
 
 @pytest.fixture
@@ -206,34 +156,3 @@ def test_a_study_that_cannot_be_is_one_sentence(
     result = mappable("reproduce", words[0], tmp_path / "out", *words[1:])
     assert isinstance(result.exception, BadInputError), result.output
     assert problem in str(result.exception)
-
-
-@dataclass(frozen=True)
-class Farthest:
-    """The error of the worst query."""
-
-    query: int
-    metres: float
-
-
-def farthest(scoring: Scoring) -> Farthest:
-    at, queries = scoring.setup.places.positions, scoring.setup.queries
-    errors = np.linalg.norm(at[queries] - at[scoring.nearest(scoring.landmarks())[:, 0]], axis=1)
-    return Farthest(int(queries[errors.argmax()]), float(errors.max()))
-
-
-def test_a_protocol_that_is_registered_is_evaluated_by_its_name(
-    mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = Section("farthest", "The worst query", ["One is farthest off."])
-    shown = table("farthest", Column("", ["worst"]), Column("Error", [1.0]))
-    protocol = Protocol("farthest", Farthest, retrieval, farthest, lambda *_: replace(told, tables=[shown]))
-    monkeypatch.setitem(PROTOCOLS, "farthest", protocol)
-    done = mappable("evaluate", wall_map, wall, tmp_path / "out", *RADII, "--protocols", "farthest")
-    assert done.exit_code == 0, done.output
-    found = Found.load(tmp_path / "out").get(Farthest)
-    assert found is not None
-    assert found.metres > 0
-    assert json.loads((tmp_path / "out/report.json").read_text())["sections"][0]["name"] == "farthest"
-    unknown = mappable("evaluate", wall_map, wall, tmp_path / "none", *RADII, "--protocols", "nearest")
-    assert "farthest" in str(unknown.exception)

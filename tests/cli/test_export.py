@@ -1,7 +1,6 @@
 """`mappable export`, and encoders by onnxruntime on the command line."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,11 +8,9 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.features.onnx_encoder import OnnxEncoder
 from mappable.features.onnx_export import TOLERANCE
-from mappable.features.onnx_int8 import export_int8
 from mappable.places.files import load_places
 from refusals import refused
 
@@ -57,27 +54,6 @@ def test_images_are_described_by_onnxruntime(
     assert (about["encoder"], about["precision"]) == (encoder.fingerprint, "float32")
 
 
-def test_queries_by_onnxruntime_are_located_in_a_map_by_torch(
-    mappable: Run,
-    exported: Path,
-    wall: Path,
-    wall_map: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "cache/onnx").mkdir(parents=True)
-    shutil.copy(
-        exported, tmp_path / f"cache/onnx/{OnnxEncoder(exported).fingerprint}-v1.onnx"
-    )  # as from an earlier run
-    asked = ("locate", wall_map, wall / "fog", "--json")
-    ways = ([], ["--encoder", exported], ["--backend", "onnx"])
-    torch, given, cached = (json.loads(mappable(*asked, *way).stdout) for way in ways)
-    assert given == cached
-    for ours, theirs in zip(torch, given, strict=True):
-        np.testing.assert_allclose(ours["coordinates"], theirs["coordinates"], atol=0.5)
-
-
 def test_int8_says_how_well_it_locates_and_has_maps_of_its_own(
     mappable: Run, in_int8: Path, wall: Path, wall_map: Path, tmp_path: Path
 ) -> None:
@@ -97,25 +73,6 @@ def test_int8_says_how_well_it_locates_and_has_maps_of_its_own(
         for one, at in zip(json.loads(found.stdout), truth, strict=True)
     ]
     assert np.median(off) < 2
-
-
-def test_int8_that_loses_too_much_is_not_written(wall: Path, exported: Path, tmp_path: Path) -> None:
-    out = tmp_path / "wall.onnx"
-    places = load_places(wall).replace(split="")  # so that every other image is asked about
-    with pytest.raises(BadInputError) as error:  # as no loss at all would be small enough
-        export_int8(exported, out, places[:60], count=10, tolerate=-101, radius=10)
-    assert str(error.value).startswith(f"{out}: not written because int8 loses")
-    assert "of 30 held-out images), expected at most -101" in str(error.value)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_file_that_is_there_gives_way_only_when_asked(mappable: Run, wall_encoder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "wall.onnx"
-    out.write_text("mine")
-    refused(mappable("export", wall_encoder, out), f"{out}: exists", "--overwrite")
-    assert out.read_text() == "mine"
-    assert mappable("export", wall_encoder, out, "--overwrite").exit_code == 0
-    assert OnnxEncoder(out).fingerprint == Encoder.load(wall_encoder).fingerprint
 
 
 def test_what_cannot_be_exported_or_measured_is_refused(

@@ -16,7 +16,6 @@ import pytest
 from PIL import Image
 from typer.testing import Result
 
-from mappable.localization import feeds
 from mappable.locks import alone_with
 from mappable.places import load_places
 from refusals import refused
@@ -67,17 +66,6 @@ def test_a_folder_is_followed(mappable: Run, wall: Path, wall_map: Path, drive: 
     assert all(one["position"] for one in every)
 
 
-def test_lines_are_silent_about_poses_that_are_not_trusted(mappable: Run, wall_map: Path, drive: Path) -> None:
-    result = mappable("follow", wall_map, drive)
-    first, *_, last = result.stdout.splitlines()
-    assert first.startswith("100.000  ")
-    assert "probability" in first
-    assert last.startswith("114.500  ")
-    assert any(line.endswith("  trusted") for line in result.stdout.splitlines())
-    assert len(mappable("follow", wall_map, drive, "--all").stdout.splitlines()[0]) > len(first)
-    assert f"of {COUNT} images; frame wall" in result.stderr
-
-
 def test_a_reboot_goes_on(mappable: Run, wall_map: Path, drive: Path, moved: Path, tmp_path: Path) -> None:
     whole = lines(mappable("follow", wall_map, drive, "--json", "--odometry", moved))
     early, state = sorted(drive.iterdir())[:15], tmp_path / "state.safetensors"
@@ -122,30 +110,6 @@ def test_a_folder_that_grows(mappable: Run, wall_map: Path, drive: Path, tmp_pat
     assert [one["time"] for one in found] == [100.0, 100.5, 101.0, 101.5]
 
 
-def test_an_image_that_cannot_be_read_does_not_stop_the_others(mappable: Run, wall_map: Path, drive: Path) -> None:
-    (drive / "102.0.png").write_bytes(b"bad")
-    result = mappable("follow", wall_map, drive)
-    assert result.exit_code == 3
-    assert len(result.stdout.splitlines()) == COUNT - 1
-    assert "102.0.png" in result.stderr
-
-
-def test_a_source_that_fails_keeps_what_came_before(mappable: Run, wall_map: Path, drive: Path, tmp_path: Path) -> None:
-    (drive / "102.0.png").rename(drive / "x.png")
-    result = mappable("follow", wall_map, drive, "--state", tmp_path / "state.safetensors")
-    assert result.exit_code == 3
-    assert len(result.stdout.splitlines()) == COUNT - 1
-    assert "x.png: its name is not a number" in result.stderr
-    assert (tmp_path / "state.safetensors").is_file()
-
-
-def test_images_of_a_camera_have_the_time_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own times start again with every reboot, and a saved state would skip them."""
-    monkeypatch.setattr(feeds, "play", lambda file: iter([(0.0, np.zeros((2, 2, 3), np.uint8))]))
-    (image,) = feeds.feed([Path("/dev/null")])
-    assert abs(image.time - time.time()) < 60
-
-
 def test_a_video_is_followed(mappable: Run, wall_map: Path, drive: Path, tmp_path: Path) -> None:
     av = pytest.importorskip("av")
     with av.open(str(tmp_path / "drive.mp4"), "w") as container:
@@ -187,12 +151,3 @@ def test_ctrl_c_saves_the_state(backbones_folder: Path, wall_map: Path, drive: P
     assert process.returncode == 130
     assert "Traceback" not in said
     assert (tmp_path / "state.safetensors").is_file()
-
-
-@pytest.mark.medium
-def test_a_drive_is_recorded(mappable: Run, wall: Path, wall_map: Path, drive: Path, tmp_path: Path) -> None:
-    found = lines(mappable("follow", wall_map, drive, "--json", "--out", tmp_path / "run.mcap"))
-    trusted = [one for one in found if one["trusted"]]
-    assert len(trusted) > COUNT / 2
-    assert np.median(errors(wall, trusted)) < 3
-    assert (tmp_path / "run.mcap").read_bytes().startswith(b"\x89MCAP0")

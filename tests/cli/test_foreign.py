@@ -145,20 +145,3 @@ def test_descriptors_in_a_file(
     fog = tmp_path / "fog.parquet"
     succeeded(mappable("recover", tmp_path / "map", fog, tmp_path / "recovered", *others))
     succeeded(mappable("densify", tmp_path / "map", fog, *others))
-
-
-def test_descriptors_that_do_not_fit_are_refused(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
-    numbers = np.random.default_rng(0).normal(size=(359, 192)).astype(np.float32)
-    np.save(tmp_path / "some.npy", numbers)
-    some = ("locate", wall_map, "--descriptors", tmp_path / "some.npy")
-    refused(mappable(*some), "some.npy", "--fingerprint")
-    refused(mappable(*some, "--fingerprint", "others"), "others", Landmarks.open(wall_map).encoder)
-    own = ("--fingerprint", Landmarks.open(wall_map).encoder)
-    succeeded(mappable(*some, wall, *own))
-    refused(mappable(*some, wall / "fog", *own), "359 descriptors, expected one per place (119 places)")
-    refused(mappable(*some, *own, "--out", tmp_path / "some.pairs"), "needs image files")
-    refused(mappable(*some, *own, "--encoder", wall_map), "exclude each other")
-    refused(mappable("locate", wall_map, wall / "fog", *own), "--fingerprint needs --descriptors")
-    np.save(tmp_path / "some.npy", numbers[:, :7])
-    refused(mappable(*some, wall, *own), "some.npy: descriptors have 7 numbers, but those of the map have 192")
-    refused(mappable("locate", wall_map, "--descriptors", tmp_path / "none.h5", *own), "none.h5")

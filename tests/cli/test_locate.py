@@ -5,19 +5,16 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 from typer.testing import Result
 
 from mappable.features.encoder import Encoder
 from mappable.maps.landmarks import Landmarks
 from mappable.places import load_places, pack_images, save_places
-from mappable.places.frames import Frame
 from refusals import refused
 
 Run = Callable[..., Result]
@@ -51,40 +48,6 @@ def test_images_are_located(mappable: Run, wall: Path, wall_map: Path) -> None:
     shown = mappable("locate", wall_map, wall / "fog").stdout
     reasons = [entry["reason"].partition(":")[0] for entry in entries if not entry["confident"]]
     assert f"{reasons.count(reasons[0])} not confident, such as " in shown
-
-
-def test_a_georeferenced_map_gives_latitude_and_longitude(
-    mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
-) -> None:
-    frame = Frame("wall", crs="EPSG:32630", origin=(620_000.0, 5_735_000.0, 0.0))
-    save_places(load_places(wall).where(split="train").replace(frames=frame), tmp_path / "train.parquet")
-    build = mappable("map", "build", tmp_path / "train.parquet", tmp_path / "map", "--encoder", wall_encoder)
-    assert build.exit_code == 0, build.output
-    image = wall / "fog/00020.png"
-    (entry,) = located(mappable, tmp_path / "map", image, "--out", tmp_path / "out.csv")
-    ((latitude, longitude),) = np.transpose(frame.to_latlon(np.array([entry["coordinates"]])))
-    assert (entry["latitude"], entry["longitude"]) == (latitude, longitude)
-    (row,) = csv.DictReader((tmp_path / "out.csv").read_text().splitlines())
-    assert (float(row["latitude"]), float(row["longitude"])) == (latitude, longitude)
-    assert f" {latitude:.6f} " in mappable("locate", tmp_path / "map", image).stdout
-
-
-@pytest.mark.medium
-def test_python_gives_what_the_command_gives(
-    mappable: Run, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the first code block of the README and of the quick start."""
-    for name, source in (("drive", wall / "fog"), ("map", wall_map)):
-        (tmp_path / name).symlink_to(source)
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    for page, photo in (("README.md", "new.jpg"), ("docs/quick-start.md", "photo.jpg")):
-        Image.open(wall / "fog/00020.png").save(tmp_path / photo, quality=95)
-        text = (Path(__file__).parent.parent.parent / page).read_text()
-        exec(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)[0], names)
-        assert json.loads(json.dumps([asdict(names["found"])])) == located(mappable, "map", photo)
-    drive = located(mappable, "map", "drive", "--sequence")
-    assert json.loads(json.dumps(asdict(names["one"]))) == drive[-1]
 
 
 @pytest.mark.medium
@@ -168,12 +131,6 @@ def test_mistakes_are_found_before_any_image_is_described(
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a b.png", "empty", "none.parquet"]
 
 
-def test_the_folder_of_start_is_accepted_for_its_map(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
-    shutil.copytree(wall_map, tmp_path / "started/map")
-    image = wall / "fog/00020.png"
-    assert located(mappable, tmp_path / "started", image) == located(mappable, wall_map, image)
-
-
 @pytest.mark.medium
 def test_images_without_positions_become_landmarks(
     mappable: Run, wall: Path, wall_map: Path, copied_map: Path, tmp_path: Path
@@ -195,13 +152,3 @@ def test_images_without_positions_become_landmarks(
     assert some.exit_code == 3
     assert "bad.png: not an image" in some.stderr
     refused(mappable("densify", again, drive), "already has a landmark", "00020.png")
-
-
-@pytest.mark.medium
-def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path) -> None:
-    before = (copied_map / "map.json").read_bytes()
-    none = mappable("densify", copied_map, wall / "fog", "--within", 1e-6)
-    assert "left out: position not known well enough" in none.stdout
-    refused(mappable("densify", copied_map, wall / "fog", wall / "rain", "--sequence"), "2 sequences, such as 'fog'")
-    refused(mappable("densify", copied_map, wall / "fog", "--within", 0), "above 0")
-    assert (copied_map / "map.json").read_bytes() == before

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from typer.testing import Result
 
 from mappable.features.encoder import Encoder
 from mappable.maps.landmarks import Landmarks
-from mappable.places import load_places, pack_images, save_places
+from mappable.places import load_places, save_places
 from refusals import refused
 
 Run = Callable[..., Result]
@@ -34,39 +33,6 @@ def test_a_map_is_built_and_shown(mappable: Run, wall: Path, wall_encoder: Path,
 
 
 @pytest.mark.medium
-def test_landmarks_by_spacing_or_all_of_them(mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path) -> None:
-    build = ["map", "build", wall, tmp_path / "map", "--encoder", wall_encoder, "--overwrite"]
-    assert mappable(*build, "--spacing", 10).exit_code == 0
-    spaced = Landmarks.open(tmp_path / "map").places.positions
-    assert np.linalg.norm(np.diff(spaced, axis=0), axis=1).min() >= 10
-    assert mappable(*build, "--all").exit_code == 0  # in place of the other
-    refused(mappable(*build, "--all", "--landmarks", 3), "exclude each other")
-    refused(mappable(*build, "--landmarks", 81), "cannot choose 81 landmarks of 80 places")
-    assert len(Landmarks.open(tmp_path / "map")) == 80
-
-
-@pytest.mark.medium
-def test_packed_pixels_calibration_and_an_estimate(
-    mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
-) -> None:
-    copy = shutil.copytree(wall, tmp_path / "wall")
-    pack_images(load_places(copy), copy, size=(64, 48))
-    shutil.rmtree(copy / "sun")
-    build = ("map", "build", copy, tmp_path / "map", "--encoder", wall_encoder, "--elsewhere", copy, "--json")
-    facts = json.loads(mappable(*build, "--estimate").stdout)
-    known = facts["calibration"]
-    assert (known["calibrated_on"], known["images"], known["elsewhere"]) == ("a drive", 160, 359)
-    assert {visit["name"] for visit in facts["estimate"]["visits"]} == {"sun", "rain", "fog"}
-    places = load_places(wall).where(split="train").replace(split="", sequence="one visit")
-    save_places(places, tmp_path / "own.parquet")
-    built = mappable("map", "build", tmp_path / "own.parquet", tmp_path / "own", "--encoder", wall_encoder)
-    assert "own visit" in built.stdout
-    assert "intervals on another visit are stated, not measured" in built.stderr
-    assert mappable("map", "calibrate", tmp_path / "own", wall, "--split", "calibration").exit_code == 0
-    assert Landmarks.open(tmp_path / "own").calibration.calibrated_on == "a drive"
-
-
-@pytest.mark.medium
 def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, wall_map: Path, tmp_path: Path) -> None:
     embedded, out = tmp_path / "embedded", tmp_path / "map"
     assert mappable("embed", wall_encoder, wall, embedded).exit_code == 0
@@ -84,17 +50,6 @@ def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, 
     )
     assert mappable(*build, vectors, "--fingerprint", "others").exit_code == 0
     refused(mappable("locate", out, wall / "fog"), "made outside Mappable, by others", "--fingerprint others")
-
-
-def test_a_wing_is_added_without_training(mappable: Run, wall: Path, copied_map: Path) -> None:
-    added = mappable("map", "add", copied_map, wall, "--sequence", "fog", "--spacing", 20)
-    assert added.exit_code == 0, added.output
-    grown = Landmarks.open(copied_map)
-    assert 68 <= len(grown) <= 72
-    assert "calibrated with 60 landmarks; renew it: mappable map calibrate" in added.stderr
-    refused(mappable("map", "add", copied_map, wall, "--split", "test"), "already")
-    refused(mappable("map", "add", copied_map, wall, "--sequence", "hail"), "no place has sequence 'hail'")
-    assert len(Landmarks.open(copied_map)) == len(grown)
 
 
 def test_landmarks_are_removed_and_maps_merged(mappable: Run, wall_map: Path, copied_map: Path, tmp_path: Path) -> None:
@@ -157,16 +112,3 @@ def test_mistakes_are_found_before_any_image_is_described(
     ):
         refused(mappable("map", "build", *words), part)
     assert not Path("m").exists()
-
-
-@pytest.mark.medium
-def test_a_large_map_without_faiss_gets_no_index_and_says_so(
-    mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build = ["map", "build", wall, "--encoder", wall_encoder, "--landmarks", 50]
-    monkeypatch.setattr("mappable.maps.approximate.WORTHWHILE", 40)
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    built = mappable(*build, tmp_path / "new")
-    assert built.exit_code == 0, built.output
-    assert built.stderr.splitlines()[1].startswith("warning: FAISS is not installed: the map gets no index")
-    assert len(Landmarks.verify(tmp_path / "new")) == 50

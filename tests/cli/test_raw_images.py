@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,6 @@ import pytest
 from PIL import Image
 from typer.testing import Result
 
-from mappable.evaluation.evaluate import evaluate_map
-from mappable.evaluation.protocols.curves import Curves
 from mappable.localization.map import open_map
 from mappable.maps.landmarks import Landmarks
 from mappable.places import load_places, save_places
@@ -116,39 +114,3 @@ def test_python_tables_densify_and_recover_decode_alike(
     recovered = mappable("recover", moved_map, raw_wall / "fog", tmp_path / "out", "--json")
     assert recovered.exit_code == 0, recovered.output
     assert json.loads(recovered.stdout)["points"] == 119
-
-
-def test_evaluation_and_added_landmarks_decode_alike(
-    mappable: Run, raw_wall: Path, moved_map: Path, tmp_path: Path
-) -> None:
-    opened, asked = open_map(moved_map), load_places(raw_wall).where(split="test")[:40]
-    radii = {"positive_radius": 5.0, "negative_radius": 20.0, "protocols": ["curves"]}
-    raw, unknown = (
-        evaluate_map(opened, places, **radii)[0].get(Curves) for places in (asked, asked.replace(decoding=None))
-    )
-    np.testing.assert_equal(asdict(unknown), asdict(raw))
-    grown = shutil.copytree(moved_map, tmp_path / "grown")
-    table = without_decoding(raw_wall, tmp_path)
-    assert mappable("map", "add", grown, table).exit_code == 0
-    np.testing.assert_allclose(Landmarks.verify(grown).store.take(np.arange(60, 64)), opened.encoder.embed(asked[:4]))
-
-
-def test_what_cannot_be_decoded_is_refused_by_name_and_color_is_not(
-    mappable: Run, raw_wall: Path, wall: Path, wall_encoder: Path, moved_map: Path, tmp_path: Path
-) -> None:
-    raw, color, small = raw_wall / "fog/00020.png", wall / "fog/00020.png", tmp_path / "small.png"
-    Image.open(raw).resize((32, 24)).save(small)
-    result = mappable("locate", moved_map, small, color, "--json")
-    assert result.exit_code == 3
-    name = next(moved_map.glob("undistortion-*.bin")).name
-    reason = f"one channel, so it is a raw GBRG image, but its undistortion table {name} has 6,144 numbers"
-    assert result.stderr == f"error: {small}: {reason}, expected 1,536 finite numbers for an image of 32x24\n"
-    shutil.copytree(moved_map, tmp_path / "old")  # a map of earlier versions, which kept no table of the lens
-    opened = Landmarks.open(tmp_path / "old")
-    gone = opened.places.replace(decoding=RawDecoding("GBRG", str(tmp_path / "lens.bin")))
-    replace(opened, places=gone, files={"encoder": opened.files["encoder"]}).save(tmp_path / "old")
-    result = mappable("locate", tmp_path / "old", raw, color, "--json")
-    assert result.exit_code == 3
-    assert f"{raw}: one channel, so it is a raw GBRG image" in result.stderr
-    assert "undistortion table lens.bin cannot be read (No such file or directory)" in result.stderr
-    assert [one["error"] is None for one in json.loads(result.stdout)] == [False, True]

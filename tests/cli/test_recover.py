@@ -11,7 +11,6 @@ from PIL import Image
 from typer.testing import Result
 
 from mappable.arrays import Floats
-from mappable.errors import BadImageError
 from mappable.places import load_places, save_places
 from mappable.recovery.ranges import Ranges
 from refusals import refused
@@ -66,19 +65,6 @@ def test_positions_of_a_table_of_ranges(mappable: Run, ranges_file: Path, tmp_pa
 
 
 @pytest.mark.usefixtures("gtsam")
-def test_known_positions_and_dimensions(mappable: Run, tmp_path: Path) -> None:
-    points = np.random.default_rng(0).uniform(0, 15, (60, 3))
-    ranges = save(measure(points, NOISES["low"], seed=0, radius=12.0), tmp_path / "ranges.csv")
-    anchors = positions_file(tmp_path / "anchors.csv", points[:8], np.arange(8))
-    truth = positions_file(tmp_path / "truth.csv", points)
-    options = ("--anchors", anchors, "--unordered", "--truth", truth)
-    known = mappable("recover", ranges, tmp_path / "known", *options)
-    assert "60 points in 3 dimensions" in known.stdout, known.exception
-    assert summary(tmp_path / "known")["scores"]["in the map's coordinates"]["rmse"] < 1.0
-    refused(mappable("recover", ranges, tmp_path / "no", *options, "--dimensions", 2), "anchors.csv", "3 dimensions")
-
-
-@pytest.mark.usefixtures("gtsam")
 def test_odometry_makes_a_pose_graph_that_is_read_again(mappable: Run, tmp_path: Path) -> None:
     small = route("loop", 60, seed=2, length=120.0)
     ranges = save(measure(small, NOISES["mid"], seed=0, outliers=0.01), tmp_path / "ranges.csv")
@@ -95,13 +81,6 @@ def test_odometry_makes_a_pose_graph_that_is_read_again(mappable: Run, tmp_path:
     assert "60 points in 2 dimensions" in again.stdout, again.exception
     (tmp_path / "drive.tum").write_text("\n".join(rows[:30]) + "\n7 1 2")
     refused(mappable("recover", ranges, tmp_path / "no", *options), "drive.tum, row 31")
-
-
-def test_a_matrix_of_squared_distances(mappable: Run, tmp_path: Path) -> None:
-    np.save(tmp_path / "matrix.npy", np.square(np.linalg.norm(TRUTH[:, None] - TRUTH, axis=2)))
-    result = mappable("recover", tmp_path / "matrix.npy", tmp_path / "out", "--radius", 12, "--method", "geodesic")
-    assert result.exit_code == 0, result.exception
-    assert (summary(tmp_path / "out")["points"], summary(tmp_path / "out")["method"]) == (150, "geodesic")
 
 
 @pytest.mark.usefixtures("gtsam")
@@ -126,16 +105,6 @@ def test_images_are_recovered_with_odometry_and_known_positions(
     assert "steps were assumed" in result.stdout, result.output
     assert np.abs(np.loadtxt(tmp_path / "out/trajectory.txt")[:, 1:3] - rain.positions).max() < 5.0
     refused(mappable(*images, "--truth", wall), "has 359 places", "160 points")
-
-
-def test_images_that_cannot_be_used(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
-    (tmp_path / "bad").mkdir()
-    (tmp_path / "bad/bad.jpg").write_text("no image")
-    out = tmp_path / "out"
-    assert isinstance(mappable("recover", wall_map, tmp_path / "bad", out).exception, BadImageError)
-    refused(mappable("recover", wall_map, wall / "fog/00020.png", out), "at least two images")
-    assert mappable("recover", wall_map, wall, wall, out).exit_code == 2
-    assert not out.exists()
 
 
 @pytest.mark.parametrize(

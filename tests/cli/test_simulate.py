@@ -1,10 +1,8 @@
 """`mappable simulate` as a user types it."""
 
 import json
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,21 +60,6 @@ def test_mistakes_are_answered_with_one_sentence(
     assert result.stderr.count("\n") == 1
     assert part in result.stderr
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.long
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
-    arguments = ["simulate", "street-v1-3d", str(tmp_path), "--every", "5"]
-    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("images/*/*.png")) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert errors.startswith("error: stopped; ")
-    assert errors.endswith("the same command continues from there\n")
-    assert list(tmp_path.glob("images/*/*.png"))
 
 
 def test_the_command_line_answers_without_loading_what_is_slow_to_load() -> None:

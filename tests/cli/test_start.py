@@ -7,7 +7,6 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import Result
 
@@ -187,15 +186,3 @@ def test_a_broken_input_gets_one_sentence(name: str, walls: Path, typed: Typed, 
     sentence = ended.stderr.strip().splitlines()[-1]
     for word in words:
         assert word in sentence
-
-
-@pytest.mark.medium
-def test_the_sentence_about_an_unknown_split_leads_to_success(
-    walls: Path, small: None, mappable: Callable[..., Result], tmp_path: Path
-) -> None:
-    home = shutil.copytree(walls, tmp_path / "mine")
-    write(home, with_split(home))
-    options = ("--no-serve", "--option", "other-splits=clear", "--option", "unit=m")
-    made = mappable("start", home, tmp_path / "out", *options)
-    assert made.exit_code == 0, made.output
-    assert np.isfinite(Landmarks.open(tmp_path / "out/map").places.positions).all()

@@ -1,21 +1,14 @@
 """The paper's own start: its inputs, its errors, and its sentence in the report."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mappable.errors import BadInputError
 from mappable.evaluation import as_printed
-from mappable.evaluation.as_printed import printed_settings, start_of
-from mappable.evaluation.protocol import View
-from mappable.evaluation.report import headline_of
+from mappable.evaluation.as_printed import printed_settings
 from mappable.evaluation.reproduce import plan
-from mappable.evaluation.result import Result
-from mappable.evaluation.rows import TABLE_1, rows_named
+from mappable.evaluation.rows import TABLE_1
 from mappable.evaluation.sets import find_set
-from mappable.evaluation.setup import Setup
-from mappable.learning.settings import locations_per_image
 from mappable.places.files import save_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -50,36 +43,3 @@ def test_all_rows_of_the_table_have_the_papers_settings(name: str, tmp_path: Pat
         assert one.iterations == 0 if never_trained else one.epochs == {"oxford": 2, "cold": 1}[name]
         assert one.cache_every == {"oxford": 1000, "cold": 400}[name]
         assert one.landmarks == {"oxford": 200, "cold": 100}[name]
-
-
-def test_30_000_images() -> None:
-    assert as_printed.CLUSTER_IMAGES == 30_000
-    assert locations_per_image(as_printed.CLUSTER_IMAGES) == 4
-
-
-@pytest.mark.usefixtures("few_images")
-def test_a_missing_input_is_one_sentence_with_a_remedy(tmp_path: Path) -> None:
-    convert = r"; convert Pittsburgh 250k with: mappable convert pittsburgh FOLDER PLACES"
-    with pytest.raises(BadInputError, match=rf"nowhere.*no such table of places{convert}"):
-        printed_settings("oxford", tmp_path / "nowhere")
-    with pytest.raises(BadInputError, match=rf"has 4 images, expected at least 16{convert}"):
-        printed_settings("oxford", converted(tmp_path / "few", 4))
-    with pytest.raises(BadInputError, match=rf"frame is 'street', expected Pittsburgh 250k{convert}"):
-        printed_settings("oxford", converted(tmp_path / "other", 16, "street"))
-    for change in ("weights=vgg16-v1", "init_images=3,4", " init_source =train"):
-        with pytest.raises(BadInputError, match=rf"--as-printed sets .*leave out {change}"):
-            printed_settings("cold", converted(tmp_path / "enough", 16), ["margin=0.3", change])
-
-
-@pytest.mark.medium
-def test_the_report_says_which_start_was_run(results: list[Result], setup: Setup) -> None:
-    settings = plan(find_set("oxford"), rows_named(["triplet"]), [0])[0].settings.model_dump(mode="json")
-    oxford = replace(setup, name="oxford")
-    told = [replace(result, settings=settings) for result in results]
-    assert "Not as printed (--as-printed): weights vgg16-v1, 300 training images" in headline_of(View(told, oxford)).run
-    printed = headline_of(View(told, oxford, as_printed=True)).run
-    assert " As printed: Caffe weights (vgg16-caffe), 30,000 Pittsburgh images for the clusters." in printed
-    assert "not the printed sum" in printed
-    assert headline_of(View(told, setup)).run.endswith(" landmarks."), "a set that the paper has no numbers of"
-    by_hand = settings | {"weights": "vgg16-caffe", "init_source": "/data/places", "init_images": 30_000}
-    assert "vgg16-caffe, at most 30,000 images of /data/places" in start_of(by_hand, oxford, as_printed=False)

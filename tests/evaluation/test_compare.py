@@ -1,6 +1,5 @@
 """Compare results on disk: pairing by id, seeds of one model, and results that cannot be compared."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -60,18 +59,6 @@ def test_all_models_are_compared_with_the_first(write: Write) -> None:
     assert (bad.mean, bad.verdict) == (pytest.approx(-10.0), "not decided")
     assert found.notes == ()
     assert [one["name"] for one in found.to_json()["models"]] == ["Plain", "Good", "Bad"]
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"set": None}, {"positive_radius": "far"}, {"seed": []}, {"settings": None}, {"title": 3}]
-)
-def test_a_result_with_a_fact_of_another_type_is_one_sentence(
-    write: Write, wrong: dict[str, object], rewrite: Callable[..., None]
-) -> None:
-    file = write("a", 27) / "result.json"
-    rewrite(file, json.loads(file.read_text()) | wrong)
-    with pytest.raises(BadInputError, match=r"result\.json"):
-        Result.load(file)
 
 
 def test_queries_are_paired_by_id_whatever_their_order(write: Write) -> None:
@@ -136,28 +123,6 @@ def test_other_settings_the_same_seed_no_seed_or_another_map_are_another_model(w
     assert [one.partition(":")[0] for one in found.differences] == ["the landmarks differ"]
 
 
-def test_each_difference_besides_the_model_is_one_sentence(write: Write) -> None:
-    own = {"landmarks": "l1", "calibration": "c1"}
-
-    def differ(*paths: Path) -> list[str]:
-        return [one.partition(":")[0] for one in compare(paths).differences]
-
-    first = write("a", 30, map=own)
-    assert differ(first, write("b", 30, map=own)) == []
-    other = write("c", 30, map=own | {"landmarks": "l2"}, encoder="f")
-    assert differ(first, other) == ["the landmarks themselves differ", "the encoders differ"]
-    bare = write("d", 30, landmarks=40, map={"landmarks": "l1", "calibration": ""})
-    assert differ(first, bare) == ["the landmarks differ", "the calibrations differ"]
-    assert differ(write("e", 30), write("f", 30, encoder="f")) == []  # studies compare encoders
-
-
-def test_one_stretch_of_a_route_decides_nothing(write: Write) -> None:
-    found = compare([write("a", 0, blocks=np.zeros(60, dtype=int)), write("b", 60)])
-    assert found.lines[1].difference is not None
-    assert found.lines[1].difference.verdict == "not decided"
-    assert found.notes == ("all queries are in one stretch of the route, so no difference can be decided",)
-
-
 # Errors
 
 
@@ -169,17 +134,3 @@ def test_one_stretch_of_a_route_decides_nothing(write: Write) -> None:
 def test_results_that_cannot_be_compared_raise(write: Write, facts: dict[str, Any]) -> None:
     first, other = write("a", 30), write("b", 30, **facts)
     refused(rf"{other}: .*({next(iter(facts)).replace('_', ' ')}|table1)", first, other)
-
-
-def test_results_without_a_common_query_or_of_one_model_alone_raise(write: Write) -> None:
-    first, other, third = write("a", 30), write("b", 30, first=50), write("c", 30, first=100)
-    refused("no query that all", first, other, third)
-    refused("two results or more, got 1", first)
-    refused("twice", first, first)
-
-
-def test_a_result_with_fewer_errors_than_queries_raises(write: Write) -> None:
-    found = Result.load(write("a", 30)).get(Accuracy)
-    assert found is not None
-    with pytest.raises(ValueError, match=r"60 queries.*59.*'errors'"):
-        replace(found, errors=np.zeros(59))

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from made_results import measured
-from mappable.errors import BadInputError
 from mappable.evaluation import report
 from mappable.evaluation.answers import count
 from mappable.evaluation.metrics import percent_within
@@ -138,21 +137,6 @@ def test_the_accuracies_are_those_of_the_results(page: Path, results: list[Resul
     assert rows["Chance"][1] == f"{known.chance_positive:.1f}"
 
 
-def test_the_data_are_what_the_page_shows_in_full_precision(page: Path) -> None:
-    shown, told = tables_of(page), data_of(page)
-    tables = {name: each for one in told["sections"] for name, each in one["tables"].items()}
-    assert tables.keys() == shown.keys()
-    for name, each in tables.items():
-        body = shown[name][len(shown[name]) - len(each["rows"]) :]
-        assert [len(row) for row in body] == [len(row) for row in each["rows"]]
-        for texts, cells in zip(body, each["rows"], strict=True):
-            for text, cell in zip(texts, cells, strict=True):
-                value = cell["mean"] if isinstance(cell, dict) and "std" in cell else cell
-                if isinstance(value, float):
-                    number = float(text.split(" ± ")[0].replace("−", "-").replace(",", ""))
-                    assert number == pytest.approx(value, abs=0.06)
-
-
 def test_the_headline_has_the_gain_over_off_the_shelf(results: list[Result], setup: Setup) -> None:
     headline = headline_of(View(results, setup))
     best, shelf = ([one for one in results if one.row == row] for row in (_best(results), "off-the-shelf"))
@@ -190,28 +174,6 @@ def test_a_map_opens_with_found_error_confidence_and_intervals(
     assert dict(zip(told["headline"]["percentages"], [row[1] for row in ways], strict=False))["nearest"]["mean"] > 50
 
 
-def test_the_papers_numbers_are_shown_for_its_sets(
-    results: list[Result], setup: Setup, images: Images, tmp_path: Path
-) -> None:
-    cold = [replace(one, set="cold") for one in results]
-    page = write_report(cold, replace(setup, name="cold"), images, tmp_path, command="")
-    shown = tables_of(page)
-    assert {row[0]: row[3] for row in shown["accuracy"][2:5]} == {
-        "Off-the-shelf": "57.92",
-        "Triplet": "67.45",
-        "Triplet + Huber": "83.47",
-    }
-    assert any(row[0].startswith("Paper") for row in shown["timing"])
-
-
-def test_a_radius_above_a_quarter_of_the_extent_is_named(
-    results: list[Result], setup: Setup, images: Images, tmp_path: Path
-) -> None:
-    wide = replace(setup, positive_radius=90.0, negative_radius=90.0)
-    page = write_report(results[:1], wide, images, tmp_path, command="")
-    assert "more than a quarter of the extent" in page.read_text("utf-8")
-
-
 def broken(*_: Any) -> Any:
     raise ZeroDivisionError("by nothing")
 
@@ -233,12 +195,3 @@ def test_a_failed_part_is_named_and_the_others_are_written(
     assert first == "protocol timing, Off-the-shelf: no clock"
     assert "ZeroDivisionError: by nothing (" in second
     assert [row[1] for row in tables_of(page)["failed"][1:]] == [one.partition(": ")[2] for one in (first, second)]
-
-
-def test_a_report_of_nothing_or_of_another_set_raises(
-    setup: Setup, results: list[Result], images: Images, tmp_path: Path
-) -> None:
-    with pytest.raises(BadInputError, match="no results"):
-        write_report([], setup, images, tmp_path, command="")
-    with pytest.raises(BadInputError, match="town"):
-        write_report([replace(results[0], set="town")], setup, images, tmp_path, command="")

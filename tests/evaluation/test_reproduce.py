@@ -33,7 +33,6 @@ from mappable.evaluation.result import RESULT, Accuracy, Result
 from mappable.evaluation.rows import rows_named
 from mappable.evaluation.scoring import Scoring
 from mappable.evaluation.sets import find_set
-from mappable.evaluation.setup import Setup
 from mappable.features.encoder import Encoder
 from mappable.features.weight_files import shapes_of
 from mappable.features.weights import WEIGHT_SETS
@@ -41,7 +40,6 @@ from mappable.learning.folder import OtherRunError
 from mappable.locks import take
 from mappable.places.files import save_places
 from mappable.readers.registry import read_places
-from mappable_worlds.presets import PRESETS
 from nordland import NORDLAND
 
 pytestmark = pytest.mark.medium
@@ -256,15 +254,6 @@ def test_cold(run: Run, cold: Path) -> None:
     assert "83.47" in study.report(results).read_text()  # what the paper has
 
 
-def test_cold_runs_without_the_other_regions(run: Run, cold: Path, tmp_path: Path) -> None:
-    (tmp_path / "freiburg").mkdir()
-    for folder in (cold / "freiburg").glob("seq[12]_*"):
-        (tmp_path / "freiburg" / folder.name).symlink_to(folder)
-    study, _, _ = run("cold", tmp_path / "freiburg", rows=["off-the-shelf"], protocols=["table1"])
-    assert [one.name for one in study.setup.regions] == ["Freiburg A"]
-    assert sum("no generalization test in" in note.text for note in study.setup.places.notes) == 2
-
-
 def test_nordland(run: Run, nordland: Path) -> None:
     study, models, results = run("nordland", nordland)  # by all protocols
     setup = study.setup
@@ -282,30 +271,6 @@ def test_a_rendered_world(run: Run) -> None:
     assert results[0].settings["geometric_weight"] == 5
     assert study.setup.places.dimensions == 3
     assert (study.out / "places" / "contact-sheet.jpg").is_file()
-
-
-def test_the_parts_of_a_world_are_regions_and_images_from_elsewhere() -> None:
-    from mappable.learning.settings import load_settings
-    from mappable.places.frames import Frame
-    from mappable.places.table import Places
-
-    for name, reference in (("street-v1", "train-overcast"), ("rooms-v1", "cloudy-run1")):
-        runs = PRESETS[name].runs
-        count, same = 5, ("condition", "split", "role")
-        places = Places(
-            path=[f"{run.name}/{n}" for run in runs for n in range(count)],
-            x=[(500.0 if run.part == "leaving" else 0.0) + n for run in runs for n in range(count)],
-            y=[0.0] * (count * len(runs)),
-            **{name: [getattr(run, name) for run in runs for _ in range(count)] for name in same},
-            sequence=[run.name for run in runs for _ in range(count)],
-            frames=Frame(name),
-        )
-        setup: Setup = find_set(name).setup(places, load_settings(find_set(name).preset))
-        assert [one.name for one in setup.regions] == ["region B", "unseen wing", "other camera"]
-        assert set(places.sequence[setup.regions[2].reference]) == {reference}
-        assert all(one.startswith("camera-query") for one in places.sequence[setup.regions[2].queries])
-        assert all(one.startswith("region-b-query") for one in places.sequence[setup.elsewhere])
-        assert {one.split("-")[0] for one in places.sequence[setup.absent]} == {"leaving"}
 
 
 def test_no_step_is_repeated_and_no_stale_result_is_used(run: Run, nordland: Path, tmp_path: Path) -> None:
@@ -371,17 +336,6 @@ def test_other_protocols_are_kept_and_a_damaged_result_is_computed_again(run: Ru
     assert healed.get(Proportionality) is not None
 
 
-def test_a_damaged_encoder_is_named_and_overwrite_replaces_it(run: Run, nordland: Path) -> None:
-    few = {"rows": ["triplet"], "protocols": ["table1"]}
-    study, models, (first,) = run("nordland", nordland, **few)
-    encoder = study.out / MODELS / models[0].folder / "encoder.safetensors"
-    encoder.write_bytes(encoder.read_bytes()[:-100])
-    with pytest.raises(BadInputError, match=r"encoder\.safetensors.*--overwrite"):
-        run("nordland", nordland, **few)
-    _, _, (again,) = run("nordland", nordland, overwrite=True, **few)
-    assert again.encoder == first.encoder
-
-
 def test_several_processes_share_the_models(run: Run, nordland: Path) -> None:
     few = {"rows": ["off-the-shelf", "triplet", "distance"], "protocols": ["table1"]}
     study, models, _ = run("nordland", nordland, **few | {"rows": ["off-the-shelf"]})
@@ -413,17 +367,6 @@ def test_a_failed_protocol_does_not_stop_others_and_is_retried(
     assert set(again.scored) == {"table1", "curves"}
     assert not again.failed
     assert failures_of(study.report([again])) == []
-
-
-def test_a_report_leaves_out_results_that_do_not_fit(run: Run, nordland: Path) -> None:
-    study, models, _ = run("nordland", nordland, rows=["off-the-shelf"], protocols=["table1"])
-    assert [one.row for one in study.results(models)] == ["off-the-shelf"]
-    narrow = replace(study, setup=replace(study.setup, positive_radius=3.0))
-    assert narrow.results(models) == []
-    other = replace(models[0], settings=models[0].settings.model_copy(update={"margin": 0.3}))
-    assert study.results([other]) == []
-    (study.out / RESULTS / models[0].folder / RESULT).write_bytes(b"torn")
-    assert study.results(models) == []
 
 
 def test_impossible_studies_raise(nordland: Path, small: list[str], tmp_path: Path) -> None:

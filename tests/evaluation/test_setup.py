@@ -71,11 +71,6 @@ def test_invalid_setups_raise(
         setup_of("town", table(**columns), **{"positive_radius": 5.0, "negative_radius": 15.0} | others)
 
 
-def test_an_unknown_sequence_raises(table: Callable[..., Places]) -> None:
-    with pytest.raises(BadInputError, match=r"sequence.*'c'"):
-        made(table()).rows_of("c", np.arange(8))
-
-
 def test_blocks_are_the_same_stretches_for_all_conditions(table: Callable[..., Places]) -> None:
     places = table(x=[0.0, 10, 20, 30, 1, 12, 19, 31], split="test")
     assert blocks_of(places, np.arange(8), 20.0).tolist() == [0, 0, 1, 1, 0, 0, 1, 1]

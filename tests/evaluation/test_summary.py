@@ -1,7 +1,6 @@
 """Summaries of synthetic results: means over seeds, intervals, and which of two models is better."""
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -9,11 +8,10 @@ import pytest
 
 from made_results import made_result
 from mappable.arrays import Floats
-from mappable.errors import BadInputError
-from mappable.evaluation.bootstrap import Interval, block_bootstrap
+from mappable.evaluation.bootstrap import block_bootstrap
 from mappable.evaluation.metrics import MeanStd
 from mappable.evaluation.result import Result
-from mappable.evaluation.summary import Difference, difference, summarize, summary_of
+from mappable.evaluation.summary import difference, summarize, summary_of
 
 QUERIES = 60
 CONDITIONS = np.array(["sun", "rain"] * (QUERIES // 2), dtype=object)
@@ -67,22 +65,6 @@ def test_numbers_by_condition_are_means_over_seeds() -> None:
     assert list(summary_of([nameless]).by_condition) == ["unnamed"]
 
 
-def test_one_seed_has_no_deviation_and_one_block_no_interval() -> None:
-    found = summary_of([made("triplet", errors_with(30), blocks=np.zeros(QUERIES, dtype=int))])
-    assert (found.positive, str(found.positive)) == (MeanStd(50.0, None), "50.00")
-    assert found.interval is None
-    assert json.loads(json.dumps(asdict(found)))["positive"] == {"mean": 50.0, "std": None}
-
-
-def test_rows_follow_the_order_of_the_table_then_of_the_results() -> None:
-    names = ["mine", "triplet+huber", "another", "off-the-shelf", "triplet", "mine"]
-    results = [made(name, errors_with(30), seed) for seed, name in enumerate(names)]
-    untold = made("distance", errors_with(30), scored={})
-    rows = [found.row for found in summarize([*results, untold])]
-    assert rows == ["off-the-shelf", "triplet", "triplet+huber", "mine", "another"]
-    assert summarize([untold]) == []
-
-
 # Differences
 
 
@@ -98,46 +80,3 @@ def test_a_model_that_finds_more_all_along_the_route_is_better() -> None:
     assert other is not None
     assert (other.mean, other.verdict) == (pytest.approx(-100 / 3), "worse")
     assert json.loads(json.dumps(found.to_json()))["verdict"] == "better"
-
-
-def test_a_gain_on_one_stretch_only_is_not_decided() -> None:
-    found = difference([made("a", errors_with(36))], [made("b", errors_with(30))])
-    assert found is not None
-    assert found.interval == block_bootstrap(np.repeat([0.0, 100.0, 0.0], [30, 6, 24]), np.arange(60) // 6, seed=0)
-    assert (found.mean, found.verdict) == (pytest.approx(10.0), "not decided")
-
-
-def test_shared_seeds_are_compared_or_else_all_seeds() -> None:
-    first = [made("a", errors_with(right), seed) for seed, right in ((0, 60), (1, 30), (2, 36))]
-    second = [made("b", errors_with(right), seed) for seed, right in ((2, 24), (1, 30), (7, 0))]
-    shared = difference(first, second)
-    assert shared is not None
-    assert (shared.seeds, shared.mean) == ((1, 2), pytest.approx(10.0))  # 55 % of the seeds 1 and 2, to 45 %
-    assert shared.compared == "seeds 1, 2 of both"
-    apart = difference(first[:1], second)
-    assert apart is not None
-    assert (apart.seeds, apart.mean) == ((), pytest.approx(70.0))  # 100 % to 30 %
-    assert "share none" in apart.compared
-    unseeded = difference([made("a", errors_with(60), None)], [made("b", errors_with(30), None)])
-    assert unseeded is not None
-    assert (unseeded.seeds, unseeded.mean) == ((), pytest.approx(50.0))
-
-
-def test_one_block_decides_nothing_and_no_result_is_no_difference() -> None:
-    blocks = np.zeros(QUERIES, dtype=int)
-    found = difference([made("a", errors_with(60), blocks=blocks)], [made("b", errors_with(0), blocks=blocks)])
-    assert found == Difference(100.0, None, (0,))
-    assert found.verdict == "not decided"
-    assert difference([], [made("b", errors_with(0))]) is None
-    assert difference([made("a", errors_with(0))], [made("b", errors_with(0), scored={})]) is None
-
-
-def test_an_interval_that_ends_at_zero_decides_nothing() -> None:
-    for interval in (Interval(1.0, 0.0, 2.0), Interval(-1.0, -2.0, 0.0), Interval(0.0, 0.0, 0.0)):
-        assert Difference(interval.mean, interval, ()).verdict == "not decided"
-
-
-def test_results_of_different_queries_raise() -> None:
-    with pytest.raises(BadInputError) as caught:
-        difference([made("a", errors_with(5))], [made("b", errors_with(5, 54), 3)])
-    assert str(caught.value) == "the results of 'A' (seed 0) and 'B' (seed 3) have different queries"

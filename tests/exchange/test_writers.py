@@ -14,7 +14,7 @@ from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.exchange.kapture import files_of_kapture
 from mappable.exchange.poses import Pose, Poses, poses_of_places
-from mappable.exchange.writers import WRITERS, check_outputs, write_poses
+from mappable.exchange.writers import check_outputs, write_poses
 from mappable.places.frames import Frame
 from mappable.places.geodesy import project
 from mappable.places.table import Places
@@ -75,11 +75,6 @@ def test_trajectories_have_the_trusted_poses(poses: Poses, tmp_path: Path) -> No
     np.testing.assert_allclose(lines[:, 4:], [[0, 0, np.sin(0.25), np.cos(0.25)]] * 10, atol=1e-8)
 
 
-def test_without_times_images_are_numbered(poses: Poses, tmp_path: Path) -> None:
-    untimed = replace(poses, poses=[replace(pose, time=None) for pose in poses.poses])
-    np.testing.assert_array_equal(np.loadtxt(written(tmp_path, ".tum", untimed))[:, 0], np.arange(10))
-
-
 def test_true_positions_of_places_are_a_trajectory_for_evo(tmp_path: Path) -> None:
     file_interface = pytest.importorskip("evo.tools.file_interface", reason="evo is not installed")
     times = 1_700_000_000_000_000_000 + 10**9 * np.arange(5)
@@ -124,12 +119,6 @@ def test_colmap_gets_trusted_positions_then_covariances(poses: Poses, tmp_path: 
     np.testing.assert_allclose(numbers[0, 3:], first[np.triu_indices(len(first))], rtol=0, atol=1e-6)
 
 
-def test_without_covariances_all_positions_are_written(poses: Poses, tmp_path: Path) -> None:
-    bare = replace(poses, poses=[replace(pose, covariance=None, trusted=False) for pose in poses.poses])
-    lines = written(tmp_path, ".colmap", bare).read_text().splitlines()
-    assert [len(line.split()) for line in lines] == [4] * 20
-
-
 def test_a_folder_of_kapture_is_read_back(poses: Poses, tmp_path: Path) -> None:
     out = written(tmp_path, ".kapture", poses)
     assert sorted(out.rglob("*.txt")) == sorted(files_of_kapture(out))
@@ -138,13 +127,6 @@ def test_a_folder_of_kapture_is_read_back(poses: Poses, tmp_path: Path) -> None:
     assert read.time.tolist() == [pose.time for _, pose in poses.trusted]
     at = read.frames[read.frame[0]].to_original(np.column_stack([read.x, read.y, read.z]))
     np.testing.assert_allclose(at, positions_of(poses.trusted), rtol=0, atol=1e-6)
-
-
-def test_images_of_one_time_get_numbers_in_kapture(poses: Poses, tmp_path: Path) -> None:
-    same = replace(poses, poses=[replace(pose, time=7) for pose in poses.poses])
-    folder = written(tmp_path, ".kapture", same)
-    lines = (folder / "sensors/records_camera.txt").read_text().splitlines()[2:]
-    assert [line.split(",")[0] for line in lines] == [str(row) for row in range(21)]
 
 
 def test_rosbags_reads_poses_and_records(poses: Poses, tmp_path: Path) -> None:
@@ -195,9 +177,3 @@ def test_what_a_format_cannot_hold_is_refused(poses: Poses, on_map: Poses, tmp_p
     with pytest.raises(BadInputError, match="twice"):
         check_outputs([tmp_path / "a.csv", tmp_path / "b/../a.csv"], poses)
     assert not list(tmp_path.iterdir())
-
-
-def test_every_format_can_be_written_without_a_trusted_pose(on_map: Poses, tmp_path: Path) -> None:
-    unread = replace(on_map, poses=[on_map.poses[10]])
-    for suffix in set(WRITERS) - {".rrd"}:
-        assert written(tmp_path, suffix, unread).exists()

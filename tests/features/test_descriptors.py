@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mappable.checksums import UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.features.about import About
-from mappable.features.descriptors import check_descriptors, read_descriptors
+from mappable.features.descriptors import read_descriptors
 from mappable.features.export import write_descriptors, write_hloc
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -55,24 +55,6 @@ def test_a_folder_of_ours_brings_places_and_encoder_with_it(folder: Path, places
     np.testing.assert_array_equal(few.descriptors, vectors[[2, 0]])
 
 
-def test_rows_of_an_array_are_those_of_the_places(places: Places, vectors: Vectors, tmp_path: Path) -> None:
-    for kind in ("<f4", "<f8", "<f2", ">f4"):
-        found = read_descriptors(saved(tmp_path / "d.npy", vectors.astype(kind)), places)
-        assert (found.encoder, found.about, found.notes) == (None, None, ())
-        assert found.descriptors.dtype == np.float32
-        np.testing.assert_allclose(found.descriptors, vectors, atol=1e-3 if kind == "<f2" else 1e-7)
-
-
-def test_a_flipped_bit_in_a_file_for_hloc_is_found(places: Places, vectors: Vectors, tmp_path: Path) -> None:
-    file = tmp_path / "d.h5"
-    write_hloc(file, places, vectors)
-    whole = bytearray(file.read_bytes())
-    whole[whole.index(vectors[1].tobytes()) + 2] ^= 1
-    file.write_bytes(whole)
-    with pytest.raises(BadInputError, match=r"d\.h5"):
-        read_descriptors(file, places)
-
-
 def test_hloc_files_are_looked_up_by_path(places: Places, vectors: Vectors, tmp_path: Path) -> None:
     write_hloc(tmp_path / "d.h5", places, vectors)
     found = read_descriptors(tmp_path / "d.h5", places[[1, 2]])
@@ -92,60 +74,6 @@ def test_other_lengths_are_brought_to_one_and_noted(places: Places, vectors: Vec
     np.testing.assert_array_equal(found.descriptors[0], vectors[0])
     assert [str(note) for note in found.notes] == ["2 descriptors did not have length one and were scaled to it"]
     assert found.notes[0].items == ("b", "c")
-
-
-@pytest.mark.parametrize(
-    ("value", "problem"), [(0.0, "is zero"), (np.nan, "has NaN or infinite numbers"), (1e300, "infinite")]
-)
-def test_a_descriptor_without_direction_is_named(
-    places: Places, vectors: Vectors, tmp_path: Path, value: float, problem: str
-) -> None:
-    spoilt = vectors.astype(np.float64)
-    spoilt[1] = value
-    with pytest.raises(BadInputError, match=rf"d\.npy.*place 1.*'b'.*{problem}"):
-        read_descriptors(saved(tmp_path / "d.npy", spoilt), places)
-
-
-def test_what_is_no_file_of_descriptors_is_said_to_be_none(places: Places, vectors: Vectors, tmp_path: Path) -> None:
-    file = saved(tmp_path / "d.npy", vectors)
-    refusals: list[tuple[Path, Places | None, str]] = [
-        (tmp_path / "none.npy", places, "no such file"),
-        (tmp_path, places, r"no descriptors here \(descriptors\.json is missing\)"),
-        (file, None, "does not record the places of its descriptors"),
-        (file, places[[]], "table of places is empty"),
-        (file, places[:2], "3 descriptors.*2 places"),
-        (saved(tmp_path / "whole.npy", np.zeros((3, 5), np.int32)), places, r"int32 of shape \(3, 5\)"),
-        (saved(tmp_path / "flat.npy", vectors[0]), places, r"float32 of shape \(5,\)"),
-    ]
-    for name in ("text.csv", "cut.npy", "cut.h5"):
-        (tmp_path / name).write_bytes(file.read_bytes()[:140] if name == "cut.npy" else b"1,2,3")
-    refusals += [
-        (tmp_path / "text.csv", places, r"\.npy.*\.h5.*\(hloc\).*folder"),
-        (tmp_path / "cut.npy", places, "damaged, or not a .npy file of numbers .*truncated"),
-        (tmp_path / "cut.h5", places, "truncated, damaged or not an HDF5 file"),
-    ]
-    for source, table, problem in refusals:
-        with pytest.raises(BadInputError, match=rf"^{source}: .*{problem}"):
-            read_descriptors(source, table)
-
-
-def test_an_hloc_file_that_lacks_something_names_it(places: Places, vectors: Vectors, tmp_path: Path) -> None:
-    def refused(problem: str) -> None:
-        with pytest.raises(BadInputError, match=problem):
-            read_descriptors(tmp_path / "d.h5", places)
-
-    write_hloc(tmp_path / "d.h5", places[:2], vectors[:2])
-    refused(r"d\.h5: no descriptor of 'night/0\.jpg'")
-    with h5py.File(tmp_path / "d.h5", "a") as opened:
-        opened.create_group("night/0.jpg").create_dataset("keypoints", data=np.zeros(4))
-    refused(r"d\.h5: no descriptor of 'night/0\.jpg'")
-    with h5py.File(tmp_path / "d.h5", "a") as opened:
-        opened["night/0.jpg"].create_dataset("global_descriptor", data=np.ones(4, np.float32))
-    refused(r"the descriptor of 'night/0\.jpg' has shape \(4,\), expected \(5,\) like 'day/0\.jpg'")
-    with h5py.File(tmp_path / "d.h5", "a") as opened:
-        del opened["night/0.jpg/global_descriptor"]
-        opened["night/0.jpg"].create_dataset("global_descriptor", data=np.ones((1, 5), np.float32))
-    refused(r"the descriptor of 'night/0\.jpg' is float32 of shape \(1, 5\), expected a vector")
 
 
 def test_a_folder_that_lacks_something_names_it(folder: Path, places: Places) -> None:
@@ -181,18 +109,6 @@ def test_a_flipped_bit_in_any_file_of_the_folder_is_found(name: str, folder: Pat
         (folder / name).write_bytes(damaged)
         with pytest.raises(BadInputError, match=rf"{name}.*mappable embed"):
             read_descriptors(folder)
-
-
-def test_descriptors_of_a_map_must_have_length_one(places: Places, vectors: Vectors) -> None:
-    check_descriptors(vectors, places)
-    check_descriptors(vectors.astype(np.float16), places)
-    for factor, problem in ((2.0, "has length 2, not 1"), (0.0, "has length 0"), (np.nan, "NaN")):
-        spoilt = vectors * np.array([[1.0], [factor], [1.0]], dtype=np.float32)
-        with pytest.raises(BadInputError, match=rf"place 1.*'b'.*{problem}"):
-            check_descriptors(spoilt, places)
-    for shape in ((2, 5), (3,), (3, 0)):
-        with pytest.raises(BadInputError, match="3 places"):
-            check_descriptors(np.ones(shape, np.float32), places)
 
 
 @pytest.mark.parametrize(

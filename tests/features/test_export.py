@@ -1,7 +1,6 @@
 """Descriptors on disk, for NumPy and for hloc; what was there before outlives whatever fails."""
 
 import json
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,7 +15,7 @@ from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import read_descriptors
 from mappable.features.export import write_descriptors, write_hloc
-from mappable.places.files import load_places, save_places
+from mappable.places.files import load_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -56,14 +55,6 @@ def test_rows_of_the_array_are_those_of_the_table(
     assert set(contents(out)) == {"descriptors.npy", "places.parquet", "descriptors.json"}
 
 
-def test_another_run_replaces_what_the_first_wrote(
-    places: Places, descriptors: NDArray[np.float32], tmp_path: Path
-) -> None:
-    write_descriptors(tmp_path / "out", places, descriptors, ABOUT, "first", "float32")
-    write_descriptors(tmp_path / "out", places[:2], descriptors[:2], ABOUT, "second", "float32")
-    assert len(np.load(tmp_path / "out/descriptors.npy")) == len(load_places(tmp_path / "out")) == 2
-
-
 @pytest.mark.parametrize("failing", range(1, 7))
 def test_a_run_that_fails_leaves_what_the_first_wrote(
     places: Places, descriptors: NDArray[np.float32], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
@@ -86,25 +77,6 @@ def test_a_run_that_fails_leaves_what_the_first_wrote(
     assert read_descriptors(out).encoder == ("first" if failing <= 5 else "second")  # the record replaced, then failed
 
 
-def test_a_table_of_places_is_not_overwritten(places: Places, descriptors: NDArray[np.float32], tmp_path: Path) -> None:
-    save_places(places, tmp_path / "set/places.parquet")
-    before = contents(tmp_path / "set")
-    with pytest.raises(BadInputError, match=r"set.*already"):
-        write_descriptors(tmp_path / "set", places[:1], descriptors[:1], ABOUT, "", "float32")
-    assert contents(tmp_path / "set") == before
-    (tmp_path / "file").touch()
-    with pytest.raises(BadInputError, match="file"):
-        write_descriptors(tmp_path / "file", places, descriptors, ABOUT, "", "float32")
-
-
-def test_there_is_a_descriptor_for_each_place(places: Places, descriptors: NDArray[np.float32], tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"3.*\(2, 5\)"):
-        write_descriptors(tmp_path / "out", places, descriptors[:2], ABOUT, "", "float32")
-    with pytest.raises(BadInputError, match=r"3.*\(2, 5\)"):
-        write_hloc(tmp_path / "out.h5", places, descriptors[:2])
-    assert not (tmp_path / "out").exists()
-
-
 def names_as_hloc_finds_them(file: Path) -> list[str]:
     """hloc's own way: the group of each data set, by its path."""
     names = set()
@@ -125,22 +97,6 @@ def test_hloc_finds_each_image_by_its_path(places: Places, descriptors: NDArray[
     assert set(contents(file.parent)) == {"global.h5"}
 
 
-def test_an_hloc_file_outlives_a_run_that_fails(
-    places: Places, descriptors: NDArray[np.float32], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "global.h5"
-    write_hloc(file, places, descriptors)
-    before = contents(tmp_path)
-
-    def fail(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(BadInputError, match="No space left on device"):
-        write_hloc(file, places, -descriptors)
-    assert contents(tmp_path) == before
-
-
 @pytest.mark.parametrize("room", [0, 3_000, 30_000])
 def test_an_hloc_file_outlives_a_full_disk(
     places: Places, full_disk: Callable[[int], AbstractContextManager[None]], room: int, tmp_path: Path
@@ -151,13 +107,3 @@ def test_an_hloc_file_outlives_a_full_disk(
     with full_disk(room), pytest.raises(BadInputError, match=r"global\.h5: cannot be written"):
         write_hloc(file, places, -descriptors)
     assert contents(tmp_path) == before
-
-
-def test_hloc_files_need_their_suffix_and_their_library(
-    places: Places, descriptors: NDArray[np.float32], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(BadInputError, match=r"out.*\.h5"):
-        write_hloc(tmp_path / "out", places, descriptors)
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(BadInputError, match=r"need h5py; install the extra hloc: pip install 'mappable\[hloc\]'"):
-        write_hloc(tmp_path / "out.h5", places, descriptors)

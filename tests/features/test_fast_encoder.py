@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.features.fast_encoder import FastEncoder
 
@@ -30,51 +29,6 @@ def test_nearest_landmarks_come_first_with_their_squared_distance(encoder: Encod
     expected = np.square(landmarks[1:3, None] - landmarks[None]).sum(-1)
     np.testing.assert_array_equal(rows, expected.argsort(1))
     np.testing.assert_allclose(distances, np.sort(expected, axis=1), atol=1e-5)
-
-
-def test_no_images_have_no_answer(encoder: Encoder) -> None:
-    landmarks = encoder.embed(IMAGES, progress=False)
-    rows, distances = FastEncoder(encoder, landmarks).nearest(IMAGES[:0])
-    assert rows.shape == distances.shape == (0, 1)
-
-
-def test_read_only_images_are_taken(encoder: Encoder) -> None:
-    images = IMAGES.copy()
-    images.setflags(write=False)
-    assert FastEncoder(encoder).embed(images).shape == (5, encoder.dimensions)
-
-
-def test_views_are_taken_such_as_bgr_made_rgb(encoder: Encoder) -> None:
-    fast = FastEncoder(encoder)
-    np.testing.assert_array_equal(fast.embed(IMAGES[::-1, ..., ::-1]), fast.embed(IMAGES[::-1, ..., ::-1].copy()))
-
-
-def test_what_cannot_be_answered_is_refused(encoder: Encoder) -> None:
-    landmarks = encoder.embed(IMAGES, progress=False)
-    with pytest.raises(BadInputError, match="no landmarks"):
-        FastEncoder(encoder).nearest(IMAGES)
-    for count in (0, 6):
-        with pytest.raises(BadInputError, match=rf"{count}.*5"):
-            FastEncoder(encoder, landmarks).nearest(IMAGES, count)
-    with pytest.raises(BadInputError, match=rf"5 x 7.*{encoder.dimensions}"):
-        FastEncoder(encoder, landmarks[:, :7])
-    with pytest.raises(BadInputError, match="landmark 3"):
-        FastEncoder(encoder, np.where(np.arange(5)[:, None] == 3, np.nan, landmarks))
-    with pytest.raises(BadInputError, match="list"):
-        FastEncoder(encoder).embed(IMAGES.tolist())
-    with pytest.raises(BadInputError, match="precision is 'half'"):
-        FastEncoder(encoder, precision="half")  # type: ignore[arg-type]
-    with pytest.raises(BadInputError, match="24, 32, 3"):
-        FastEncoder(encoder).embed(IMAGES[:, :8])
-    with pytest.raises(BadInputError, match="no clusters"):
-        FastEncoder(Encoder.create(weights="random", size=(32, 24), clusters=4))
-
-
-def test_landmarks_are_those_given_even_if_their_array_changes(encoder: Encoder) -> None:
-    landmarks = encoder.embed(IMAGES, precision="float32", progress=False)
-    fast = FastEncoder(encoder, landmarks, precision="float32")
-    landmarks[:] = 0
-    assert fast.nearest(IMAGES)[0][:, 0].tolist() == [0, 1, 2, 3, 4]
 
 
 def test_near_duplicates_have_the_distances_of_their_differences(encoder: Encoder) -> None:

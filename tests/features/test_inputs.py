@@ -1,10 +1,8 @@
 """Inputs of networks: the same whatever holds them, read ahead on the host, only indexed on a GPU."""
 
-import threading
 import time
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
@@ -55,17 +53,6 @@ def test_batches_are_those_of_the_portions_in_their_order(pictures: Pixels) -> N
         assert list(inputs.batches([], torch.device("cpu"))) == []
 
 
-def test_what_is_not_in_the_host_s_memory_is_only_indexed() -> None:
-    """Tensors without content stand for those on a GPU."""
-    inputs, before = tensor_inputs(torch.empty(10, 4, device="meta")), threading.active_count()
-    shapes = []
-    for batch in inputs.batches(PORTIONS, torch.device("meta")):
-        assert threading.active_count() == before
-        shapes.append(tuple(batch.shape))
-    assert shapes == [(len(rows), 4) for rows in PORTIONS]
-    assert list(inputs.batches([], torch.device("meta"))) == []
-
-
 def test_no_more_is_read_ahead_than_said() -> None:
     source = Watched()
     reading = HostInputs(source).batches(PORTIONS, torch.device("cpu"))
@@ -78,25 +65,3 @@ def test_no_more_is_read_ahead_than_said() -> None:
             time.sleep(0.001)
         time.sleep(0.005)  # in which it might read more
         assert source.asked == [rows.tolist() for rows in PORTIONS[:expected]]
-
-
-def test_the_thread_that_reads_ends_with_its_batches() -> None:
-    before = threading.active_count()
-    source = Watched()
-    for taken in (0, 1, len(PORTIONS)):
-        reading = HostInputs(source).batches(PORTIONS, torch.device("cpu"))
-        for _ in range(taken):
-            next(reading)
-            assert threading.active_count() == before + 1
-        reading.close()
-        assert threading.active_count() == before
-
-
-def test_what_cannot_be_read_fails_when_its_turn_comes() -> None:
-    before = threading.active_count()
-    source = Watched(bad=5)
-    reading = HostInputs(source).batches(PORTIONS, torch.device("cpu"))
-    assert [len(next(reading)) for _ in range(4)] == [3, 1, 0, 5]
-    with pytest.raises(BadInputError, match="row 5 is bad"):
-        list(reading)
-    assert threading.active_count() == before

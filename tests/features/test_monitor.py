@@ -1,6 +1,5 @@
 """The monitor counts the queries whose nearest landmark, by feature, is near in the world."""
 
-import numpy as np
 import torch
 
 from mappable.features.monitor import Monitor
@@ -26,16 +25,3 @@ def test_the_share_of_queries_near_the_landmark_that_looks_most_alike() -> None:
     assert monitor.accuracy(lambda rows: features[rows]) == 0.5  # of the two that look like 10 m, one is 3 m away
     assert Monitor(train, queries, landmarks=4, radius=3.0).accuracy(lambda rows: features[rows]) == 0.75
     assert Monitor(train, queries, landmarks=99, radius=30.0).accuracy(lambda rows: features[rows]) == 1.0
-
-
-def test_few_landmarks_lie_as_far_apart_as_can_be() -> None:
-    train = places_at(*np.linspace(0, 30, 31))
-    monitor = Monitor(train, places_at(1.0), landmarks=4, radius=2.0)
-    assert len(set(monitor.landmarks)) == 4
-    assert np.diff(np.sort(train.x[monitor.landmarks])).min() >= 6  # 30 m / 4, but for the first, which is where it is
-    assert monitor.queries.tolist() == [31]
-
-
-def test_a_landmark_of_another_frame_is_never_near() -> None:
-    monitor = Monitor(places_at(0.0), places_at(0.0, frame="cellar"), landmarks=1, radius=5.0)
-    assert monitor.accuracy(lambda rows: directions(0, 0)[rows]) == 0.0

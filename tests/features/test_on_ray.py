@@ -56,26 +56,6 @@ def collection(tmp_path: Path, draw: Callable[..., Path]) -> Callable[[int], Pat
     return make
 
 
-def test_names_the_extra_if_ray_is_missing(
-    foreign_onnx: Callable[..., Path], collection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    result = mappable("embed", foreign_onnx(), collection(2), tmp_path / "out", "--on", "local")
-    assert result.exit_code == 1
-    assert "pip install 'mappable[ray]'" in str(result.exception or result.output)
-
-
-@pytest.mark.parametrize(
-    "address", ["nonsense", "ray://127.0.0.1", "127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:99999"]
-)
-def test_refuses_an_address_where_nobody_listens(
-    address: str, foreign_onnx: Callable[..., Path], collection: Any, tmp_path: Path
-) -> None:
-    result = mappable("embed", foreign_onnx(), collection(2), tmp_path / "out", "--on", address)
-    assert result.exit_code == 1
-    assert address in str(result.exception or result.output)
-
-
 def test_a_worker_writes_a_shard_once_and_reports_a_bad_image(
     foreign_onnx: Callable[..., Path], collection: Any, tmp_path: Path
 ) -> None:

@@ -1,11 +1,7 @@
 """ONNX files of encoders: onnxruntime computes from them what torch does; in int8 nearly, and under another name."""
 
-import json
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -13,13 +9,12 @@ import pytest
 import torch
 
 from mappable.arrays import Pixels
-from mappable.checksums import UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.features.onnx_encoder import OnnxEncoder
 from mappable.features.onnx_export import export_onnx
 from mappable.features.onnx_file import FORMAT
-from mappable.features.onnx_int8 import facts_of, to_int8, with_accuracy
+from mappable.features.onnx_int8 import to_int8, with_accuracy
 from mappable.features.opening import open_file
 
 pytestmark = pytest.mark.medium
@@ -60,16 +55,6 @@ def in_int8(exported: Exported, pictures: Pixels) -> Path:
     return file
 
 
-def edited(file: Path, out: Path, change: Callable[[dict[str, Any]], object]) -> Path:
-    """A copy of an ONNX file whose description has been changed, with a correct checksum."""
-    model = onnx.load(file)
-    facts = json.loads(model.metadata_props[0].value)
-    change(facts)
-    model.metadata_props[0].value = json.dumps(facts | {"checksum": UNSEALED})
-    out.write_bytes(seal(model.SerializeToString()))
-    return out
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("aggregator", ["gem", "transport"])
 def test_every_aggregator_is_exported(aggregator: str, small_backbone: str, pictures: Pixels, tmp_path: Path) -> None:
@@ -91,12 +76,6 @@ def test_onnxruntime_describes_images_as_torch_does(exported: Exported, pictures
     assert opened.embed(pictures[:0]).shape == (0, 5)
 
 
-def test_it_is_the_same_encoder(exported: Exported) -> None:
-    opened, encoder = OnnxEncoder(exported.file, threads=1), exported.encoder
-    assert (opened.about, opened.fingerprint, opened.dimensions) == (encoder.about, encoder.fingerprint, 5)
-    assert (opened.precision, opened.provider) == ("float32", "CPUExecutionProvider")
-
-
 def test_other_programs_may_give_it_images_of_any_number_and_size(exported: Exported) -> None:
     import onnxruntime
 
@@ -108,20 +87,6 @@ def test_other_programs_may_give_it_images_of_any_number_and_size(exported: Expo
     with torch.no_grad():
         ours = exported.encoder(torch.from_numpy(wide)).numpy()
     np.testing.assert_allclose(session.run(None, {"images": wide})[0], ours, atol=1e-5)
-
-
-def test_images_of_which_nothing_is_left_in_the_network_have_descriptors_too(exported: Exported) -> None:
-    black = np.zeros((1, 48, 64, 3), dtype=np.uint8)
-    with torch.no_grad():
-        assert not exported.encoder.local(exported.encoder.lower(torch.from_numpy(black))).any()
-    theirs = OnnxEncoder(exported.file).embed(black)
-    np.testing.assert_allclose(theirs, exported.encoder.embed(black, precision="float32"), atol=1e-5)
-
-
-def test_the_file_says_nothing_of_the_machine_it_was_made_on(exported: Exported) -> None:
-    content = exported.file.read_bytes()
-    assert str(Path(__file__).parents[2]).encode() not in content
-    assert b"stack_trace" not in content
 
 
 def test_in_int8_it_is_another_encoder_that_is_nearly_the_same(
@@ -174,84 +139,6 @@ def test_all_ways_of_describing_an_image_stay_within_their_bounds(
             assert ((theirs @ ours[:10].T).argmax(1)[:10] == np.arange(10)).all(), name
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("backbone", ["vgg16", "resnet50", "resnet50_keras"])
-def test_real_backbones_are_exported_in_both_precisions(backbone: str, pictures: Pixels, tmp_path: Path) -> None:
-    encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=backbone)
-    encoder.initialize(pictures)
-    assert export_onnx(encoder, tmp_path / "float32.onnx") < 1e-4
-    (tmp_path / "int8.onnx").write_bytes(to_int8((tmp_path / "float32.onnx").read_bytes(), pictures))
-    ours, theirs = encoder.embed(pictures, precision="float32"), OnnxEncoder(tmp_path / "int8.onnx").embed(pictures)
-    assert np.linalg.norm(theirs - ours, axis=1).max() <= (BOUNDS["int8"][0] if backbone == "vgg16" else 0.5)
-    assert ((theirs @ ours.T).argmax(1) == np.arange(10)).all()
-
-
-def test_int8_has_the_same_fingerprint_each_time(exported: Exported, in_int8: Path, pictures: Pixels) -> None:
-    again = facts_of(to_int8(exported.file.read_bytes(), pictures))
-    assert again.fingerprint == OnnxEncoder(in_int8).fingerprint
-
-
-@pytest.mark.parametrize(
-    ("spoil", "problem"),
-    [
-        (lambda file, out: None, "no such ONNX file"),
-        (lambda file, out: out.write_text("hello"), "truncated, damaged or not an ONNX file"),
-        (lambda file, out: out.write_bytes(file.read_bytes()[:-200]), "damaged, or changed by another program"),
-        (lambda file, out: onnx.save(_foreign(), out), "an ONNX file that `mappable export` did not write"),
-        (lambda file, out: edited(file, out, lambda facts: facts.pop("fingerprint")), "damaged"),
-        (lambda file, out: edited(file, out, lambda facts: facts["about"].pop("size")), "damaged"),
-    ],
-)
-def test_what_is_no_encoder_is_refused(
-    exported: Exported, tmp_path: Path, spoil: Callable[[Path, Path], object], problem: str
-) -> None:
-    out = tmp_path / "spoilt.onnx"
-    spoil(exported.file, out)
-    with pytest.raises(BadInputError) as error:
-        OnnxEncoder(out)
-    assert str(error.value).startswith(f"{out}: {problem}")
-    assert "\n" not in str(error.value)
-
-
-def _foreign() -> onnx.ModelProto:
-    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
-    out = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "relu", [value], [out])
-    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
-
-
-def test_images_of_another_size_or_kind_and_another_precision_are_refused(exported: Exported, pictures: Pixels) -> None:
-    opened = OnnxEncoder(exported.file)
-    with pytest.raises(BadInputError, match=r"\(10, 40, 64, 3\), expected .*48, 64"):
-        opened.embed(pictures[:, :40])
-    with pytest.raises(BadInputError, match="images are float32"):
-        opened.embed(pictures.astype(np.float32))
-    with pytest.raises(BadInputError, match=r"'bfloat16'.*float32"):
-        opened.embed(pictures, precision="bfloat16")
-
-
-def test_what_cannot_be_exported_is_refused(
-    exported: Exported, small_backbone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(BadInputError, match=r"e\.pt.*\.onnx"):
-        export_onnx(exported.encoder, tmp_path / "e.pt")
-    (tmp_path / "folder.onnx").mkdir()
-    with pytest.raises(BadInputError, match=r"folder\.onnx.*folder"):
-        export_onnx(exported.encoder, tmp_path / "folder.onnx")
-    raw = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
-    with pytest.raises(BadInputError, match="clusters"):
-        export_onnx(raw, tmp_path / "e.onnx")
-    monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(BadInputError, match=r"need onnxscript; install the extra onnx: pip install 'mappable\[onnx\]'"):
-        export_onnx(exported.encoder, tmp_path / "e.onnx")
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(
-        BadInputError, match=r"need onnxruntime; install the extra onnx: pip install 'mappable\[onnx\]'"
-    ):
-        OnnxEncoder(exported.file)
-    assert [file.name for file in tmp_path.iterdir()] == ["folder.onnx"]
-
-
 def test_a_backend_is_chosen_by_the_file_or_by_name(exported: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAPPABLE_CACHE", str(exported.file.parents[1]))
     assert isinstance(open_file(exported.file), OnnxEncoder)
@@ -265,14 +152,3 @@ def test_a_backend_is_chosen_by_the_file_or_by_name(exported: Exported, monkeypa
         open_file(exported.file, "cpu", "torch")
     with pytest.raises(BadInputError, match=r"device.*'gpu'"):
         open_file(exported.file, "gpu")
-
-
-def test_metadata_that_are_not_text_are_refused(tmp_path: Path) -> None:
-    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
-    same = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "g", [value], [same])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
-    model.metadata_props.add(key="mappable", value="XXXXXXXX")
-    (tmp_path / "a.onnx").write_bytes(model.SerializeToString().replace(b"XXXXXXXX", b"\xff" * 8))
-    with pytest.raises(BadInputError, match=r"a\.onnx"):
-        OnnxEncoder(tmp_path / "a.onnx")

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.features.opening import open_file
 
@@ -21,18 +20,3 @@ def test_a_file_and_the_folder_of_its_run_hold_the_same_encoder(run: Path, encod
         opened = open_file(source, "cpu")
         assert (opened.fingerprint, opened.dimensions) == (encoder.fingerprint, encoder.dimensions)
         assert (opened.device.type, opened.actual_precision("float32")) == ("cpu", "float32")
-
-
-def test_what_holds_no_encoder_is_refused(run: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    (run / "encoder.pt").touch()
-    for source, problem in (
-        (tmp_path / "empty", r"empty: contains no encoder\.safetensors"),
-        (tmp_path / "none.safetensors", r"none\.safetensors: no such encoder file"),
-        (run / "encoder.pt", r"encoder\.pt: .*\.safetensors or \.onnx"),
-        ("vgg16-v1", "vgg16-v1: .*clusters.*mappable train"),
-    ):
-        with pytest.raises(BadInputError, match=problem):
-            open_file(source, "cpu")
-    with pytest.raises(BadInputError, match="device is 'gpu'"):
-        open_file(run, "gpu")

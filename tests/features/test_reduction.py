@@ -40,15 +40,6 @@ def test_with_exact_axes_equations_1_and_2_are_a_projection_and_a_sketch_of_the_
     torch.testing.assert_close(layer(image[None])[0].abs(), unit(expected).abs(), atol=2e-3, rtol=0)
 
 
-def test_descriptors_come_out_at_length_one_in_float32() -> None:
-    vectors = descriptors(40, 20)
-    layer = fit_reduction(vectors, 5)
-    with torch.autocast("cpu", torch.bfloat16):
-        outcome = layer(vectors)
-    assert (outcome.shape, outcome.dtype) == ((40, 5), torch.float32)
-    torch.testing.assert_close(outcome.norm(dim=1), torch.ones(40))
-
-
 def test_what_is_stored_has_one_bit_per_sign_and_gives_the_same_layer() -> None:
     layer = fit_reduction(descriptors(20, 30), 12, parts=3)
     stored = layer.stored()

@@ -11,10 +11,6 @@ import torch
 from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
-from mappable.features.fast_encoder import FastEncoder
-from mappable.features.onnx_encoder import OnnxEncoder
-from mappable.features.onnx_export import export_onnx
-from mappable.features.vision_models import VisionModel
 from mappable.learning.settings import load_settings
 from mappable.learning.trainer import train
 from mappable.localization.build import build_map
@@ -79,23 +75,6 @@ def test_a_saved_encoder_needs_neither_the_folder_nor_a_network(pictures: Pixels
     assert other.fingerprint != encoder.fingerprint
 
 
-@pytest.mark.long
-def test_it_is_exported_to_onnx(pictures: Pixels, tmp_path: Path) -> None:
-    for extra in ("onnx", "onnxscript", "onnxruntime"):
-        pytest.importorskip(extra, reason="install the extra export")
-    encoder = created(saved(tmp_path / "model"), pictures, aggregator="transport", dimensions=7)
-    export_onnx(encoder, tmp_path / "encoder.onnx")  # raises if onnxruntime describes images in another way
-    assert OnnxEncoder(tmp_path / "encoder.onnx").embed(pictures).shape == (10, 7)
-
-
-def test_one_image_alone_has_its_descriptor_of_any_batch(pictures: Pixels, tmp_path: Path) -> None:
-    encoder = created(saved(tmp_path / "model", hidden_dropout_prob=0.5), pictures).train()
-    whole = encoder.embed(pictures, precision="float32")
-    alone = np.concatenate([encoder.embed(pictures[row : row + 1], precision="float32") for row in range(10)])
-    np.testing.assert_allclose(alone, whole, atol=1e-5)
-    np.testing.assert_allclose(FastEncoder(encoder, precision="float32").embed(pictures), whole, atol=1e-5)
-
-
 @pytest.mark.parametrize("trainable", ["all", "last"])
 def test_it_trains_as_a_whole_or_frozen_and_locates(trainable: str, pictures: Pixels, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
@@ -136,21 +115,6 @@ def test_it_trains_as_a_whole_or_frozen_and_locates(trainable: str, pictures: Pi
     assert max(apart) < 3  # the three images of a picture are at most 2 m apart, those of others 8 m or more
 
 
-def test_what_cannot_be_a_backbone_is_one_sentence(pictures: Pixels, tmp_path: Path) -> None:
-    dino = saved(tmp_path / "dino")
-    for backbone, options, problem in (
-        (saved(tmp_path / "text", "Bert"), {}, "text: is a bert model, expected a vision model"),
-        (f"transformers:{tmp_path / 'nowhere'}", {}, "nowhere: no such folder"),
-        (saved(tmp_path / "plain", preprocessor=None), {}, "plain: has no preprocessor_config.json"),
-        (saved(tmp_path / "short", preprocessor={"image_mean": [1]}), {}, "short: preprocessor_config.json must give"),
-        (dino, {"size": (60, 48)}, "size is 60x48, expected multiples of 8 pixels for transformers:.*, such as 64x48"),
-        (dino, {"weights": "vgg16-v1"}, "weights of transformers:.* must be pretrained or random, got vgg16-v1"),
-    ):
-        with pytest.raises(BadInputError, match=problem) as caught:
-            Encoder.create(**{"backbone": backbone, "size": SIZE} | options)
-        assert "\n" not in str(caught.value)
-
-
 def test_code_of_a_model_never_runs(tmp_path: Path) -> None:
     backbone, folder = saved(tmp_path / "model"), tmp_path / "model"
     configuration = json.loads((folder / "config.json").read_text())
@@ -160,27 +124,3 @@ def test_code_of_a_model_never_runs(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="transformers cannot open it"):
         Encoder.create(backbone=backbone, size=SIZE)
     assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"attn_implementation": "owner/kernel"},
-        {"_attn_implementation": {"": "owner/kernel"}},
-        {"parts": [{"_attn_implementation": "owner/kernel"}]},
-        {"model_type": "dpt", "backbone": "owner/model", "is_hybrid": False},
-        {"model_type": "timm_wrapper", "architecture": "hf-hub:owner/model"},
-    ],
-)
-def test_a_configuration_in_an_encoder_fetches_nothing(values: dict[str, Any], tmp_path: Path) -> None:
-    """transformers downloads kernels, which are code, and runs them if the package kernels is installed."""
-    saved(tmp_path / "model")
-    configuration = json.loads((tmp_path / "model/config.json").read_text())
-    with pytest.raises(BadInputError, match=r"x: its configuration has .*fetch more than weights"):
-        VisionModel(configuration | values, "x")
-    with pytest.raises(BadInputError, match=r"^x: transformers cannot open it"):
-        VisionModel(configuration | {"hidden_size": "wide"}, "x")
-    if "model_type" not in values:
-        (tmp_path / "model/config.json").write_text(json.dumps(configuration | values))
-        with pytest.raises(BadInputError, match="fetch more than weights"):
-            Encoder.create(backbone=f"transformers:{tmp_path / 'model'}", size=SIZE)

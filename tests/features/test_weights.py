@@ -5,7 +5,6 @@ import io
 import os
 import pickle
 import socket
-import subprocess
 import sys
 import tarfile
 import time
@@ -25,17 +24,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from mappable.errors import BadInputError
-from mappable.features import fetching
-from mappable.features.fetching import fetch, is_reachable
-from mappable.features.weight_files import VGG16_LAYERS, convert_checkpoint, digest, read_tensors, shapes_of
+from mappable.features.fetching import fetch
+from mappable.features.weight_files import VGG16_LAYERS, digest, shapes_of
 from mappable.features.weights import (
     WEIGHT_SETS,
     Source,
-    cache_folder,
     fetch_weights,
     find_cached,
     load_weights,
-    set_in,
 )
 
 pytestmark = pytest.mark.medium
@@ -154,14 +150,6 @@ def test_the_default_set_is_torchvisions_own_training(vgg16_v1: Tensors) -> None
         torch.testing.assert_close(bias, torch.tensor(values), atol=5e-5, rtol=0)
 
 
-def test_the_normalization_belongs_to_the_set() -> None:
-    assert WEIGHT_SETS["vgg16-v1"].mean == (0.485, 0.456, 0.406)
-    assert WEIGHT_SETS["vgg16-v1"].std == (0.229, 0.224, 0.225)
-    caffe = WEIGHT_SETS["vgg16-caffe"]
-    seen = (np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]) - caffe.mean) / caffe.std
-    np.testing.assert_allclose(seen, [[-123, -117, -104], [132, 138, 151]], atol=0.01)
-
-
 @pytest.mark.parametrize(("suffix", "half"), [(".safetensors", True), (".pth", False), (".pt", False)])
 def test_the_users_file_may_have_any_format_and_half_precision(
     vgg16_v1: Tensors, tmp_path: Path, suffix: str, half: bool
@@ -191,44 +179,6 @@ def test_an_imported_file_is_the_cached_one_from_then_on(vgg16_v1: Tensors, cach
 
 
 # ----- never silently swapped
-
-
-def refusal(name: str, tensors: Tensors, file: Path) -> str:
-    save_file(tensors, file)
-    with pytest.raises(BadInputError) as refused:
-        load_weights(name, file)
-    assert str(refused.value).startswith(f"{file}: ")
-    return str(refused.value)
-
-
-def test_a_known_set_is_refused_under_another_name(vgg16_v1: Tensors, tmp_path: Path) -> None:
-    assert refusal("vgg16-caffe", vgg16_v1, tmp_path / "v1.safetensors").endswith("not vgg16-caffe, but vgg16-v1")
-
-
-def test_weights_trained_further_are_no_named_set(vgg16_v1: Tensors, tmp_path: Path) -> None:
-    last_layer = vgg16_v1 | {"features.28.bias": vgg16_v1["features.28.bias"] + 0.01}
-    assert "not known to be vgg16-v1" in refusal("vgg16-v1", last_layer, tmp_path / "v1.safetensors")
-
-
-def test_the_file_tells_its_set(vgg16_v1: Tensors, tmp_path: Path) -> None:
-    save_file(vgg16_v1, tmp_path / "mine.safetensors")
-    assert set_in(tmp_path / "mine.safetensors") == "vgg16-v1"
-    save_file(made_up(0.5), tmp_path / "mine.safetensors")
-    with pytest.raises(BadInputError, match="no known set"):
-        set_in(tmp_path / "mine.safetensors")
-
-
-def test_a_set_without_a_hash_of_its_numbers_is_known_by_the_published_digits(
-    torchvision: Address, published: bytes, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], half_digest="0" * 64))
-    file = tmp_path / "downloaded.pth"
-    file.write_bytes(published)
-    assert same(load_weights("vgg16-caffe", file), made_up(0.5))
-    assert same(load_weights("vgg16-caffe"), made_up(0.5))
-    assert torchvision.asked == 1
-    unknown = refusal("vgg16-caffe", made_up(0.25), tmp_path / "caffe.safetensors")
-    assert f"vgg16-{torchvision.digits}.pth" in unknown
 
 
 def test_a_cached_default_set_must_have_the_hash_in_the_program(vgg16_v1: Tensors, cache: Path) -> None:
@@ -293,38 +243,12 @@ def test_the_next_source_is_tried_and_if_all_fail_the_sentence_names_them(
 # ----- what is fetched must be what was meant
 
 
-def test_a_download_of_other_weights_under_the_right_hash_is_refused(
-    torchvision: Address, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], half_digest="0" * 64))
-    with pytest.raises(BadInputError, match="other weights"):
-        load_weights("vgg16-v1")
-    assert not (cache / "vgg16-v1.safetensors").exists()
-
-
 def test_a_download_of_another_hash_is_refused(tmp_path: Path) -> None:
     with serving(Address(b"something else")) as address, pytest.raises(BadInputError, match=r"SHA-256.*expected 39"):
         fetch(address.url(), tmp_path / "file.pth", "397923af")
 
 
-def test_an_address_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"http://127.0.0.1:{silent.getsockname()[1]}/vgg16-397923af.pth"
-        assert is_reachable(address)
-        with pytest.raises(BadInputError, match="timed out"):
-            fetch(address, tmp_path / "file.pth")
-    assert not is_reachable(address)
-
-
 # ----- the cache
-
-
-def test_the_cache_is_the_users_own_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAPPABLE_CACHE", "~/elsewhere")
-    assert cache_folder() == Path.home() / "elsewhere"
-    monkeypatch.delenv("MAPPABLE_CACHE")
-    assert cache_folder().name == "mappable"
 
 
 def flip_a_bit(file: Path) -> None:
@@ -352,49 +276,6 @@ def test_a_damaged_file_in_the_cache_is_fetched_again(
     assert torchvision.asked == 2
 
 
-def test_a_cached_set_under_the_other_sets_name_is_not_believed(torchvision: Address, cache: Path) -> None:
-    fetch_weights("vgg16-caffe").rename(cache / "vgg16-v1.safetensors")
-    fetch_weights("vgg16-v1")
-    assert torchvision.asked == 2
-
-
-def test_a_cache_that_cannot_be_written_is_said_and_the_weights_are_used(
-    torchvision: Address, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "a file").touch()
-    monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "a file/cache"))
-    assert same(load_weights("vgg16-v1"), made_up(0.5))
-    assert "cannot be written" in (said := capsys.readouterr().err)
-    assert "used anyway" in said
-    with pytest.raises(BadInputError, match=r"vgg16-v1\.safetensors.*written"):
-        fetch_weights("vgg16-v1")
-    assert torchvision.asked == 1
-
-
-FETCHING = """
-import sys
-from dataclasses import replace
-from mappable.features.weights import WEIGHT_SETS, Source, load_weights
-_, address, half = sys.argv
-WEIGHT_SETS["vgg16-v1"] = replace(WEIGHT_SETS["vgg16-v1"], sources=(Source(address, 1, ""),), half_digest=half)
-print(load_weights("vgg16-v1")["features.28.bias"].sum().item())
-"""
-
-
-@pytest.mark.long
-def test_of_two_processes_one_fetches_and_the_other_waits(published: bytes, cache: Path) -> None:
-    with serving(Address(published, delay_s=2.5)) as address:
-        command = [sys.executable, "-c", FETCHING, address.url(), digest(made_up(0.5), torch.float16)]
-        started = [
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
-            for _ in range(2)
-        ]
-        finished = [process.communicate() for process in started]
-    assert [output for output, _ in finished] == ["256.0\n"] * 2
-    assert sorted("fetching" in errors for _, errors in finished) == [False, True]
-    assert address.asked == 1
-
-
 # ----- files that cannot be used
 
 
@@ -420,43 +301,8 @@ def test_a_pickle_that_asks_for_more_than_arrays_is_refused_and_runs_nothing(tmp
     assert trace.exists(), "the trap would have shown"
 
 
-@pytest.mark.parametrize("name", ["builtins eval", "numpy load", "numpy.core.multiarray scalar"])
-def test_only_the_names_that_arrays_need_are_looked_up(name: str) -> None:
-    module, _, attribute = name.partition(" ")
-    with pytest.raises(BadInputError, match=rf"{module}.{attribute}"):
-        convert_checkpoint(f"c{module}\n{attribute}\n.".encode(), "mine.ckpt")
-
-
-@pytest.mark.parametrize("module", ["numpy.core.multiarray", "numpy._core.multiarray"])
-def test_pickles_of_old_and_new_numpy_are_read(module: str) -> None:
-    tensors = made_up(0.5)
-    written = checkpoint(tensors)
-    for spelling in (b"numpy._core.multiarray", b"numpy.core.multiarray"):
-        written = written.replace(b"c" + spelling + b"\n", f"c{module}\n".encode())
-    assert f"c{module}\n_reconstruct".encode() in written
-    assert same(convert_checkpoint(written, "mine.ckpt"), tensors)
-
-
 def without(name: str) -> Tensors:
     return {key: tensor for key, tensor in made_up(0.5).items() if key != name}
-
-
-@pytest.mark.parametrize(
-    ("tensors", "problem"),
-    [
-        (without("features.14.bias"), "tensor features.14.bias is missing"),
-        (
-            made_up(0.5) | {"features.5.weight": torch.zeros(128, 64, 3, 1)},
-            r"tensor features.5.weight has shape \(128, 64, 3, 1\), expected \(128, 64, 3, 3\)",
-        ),
-        (made_up(0.5) | {"features.2.bias": torch.full((64,), torch.inf)}, "features.2.bias has NaN or infinite"),
-        (made_up(0.5) | {"features.2.bias": torch.ones(64, dtype=torch.int32)}, "features.2.bias is torch.int32"),
-    ],
-)
-def test_tensors_that_are_not_vgg16s_are_named(tensors: Tensors, problem: str, tmp_path: Path) -> None:
-    save_file(tensors, tmp_path / "mine.safetensors")
-    with pytest.raises(BadInputError, match=rf"mine\.safetensors: .*{problem}"):
-        read_tensors(tmp_path / "mine.safetensors", "vgg16")
 
 
 @pytest.mark.parametrize(
@@ -474,19 +320,3 @@ def test_damaged_and_foreign_files_are_refused(name: str, content: bytes, proble
         load_weights("vgg16-v1", tmp_path / name)
     assert str(refused.value).startswith(str(tmp_path / name))
     assert "\n" not in str(refused.value)
-
-
-def test_a_truncated_file_and_one_that_holds_no_names_are_refused(published: bytes, tmp_path: Path) -> None:
-    (tmp_path / "cut.pth").write_bytes(published[: len(published) // 2])
-    with pytest.raises(BadInputError, match=r"cut\.pth.*tensors"):
-        load_weights("vgg16-v1", tmp_path / "cut.pth")
-    torch.save(torch.zeros(3), tmp_path / "one.pth")
-    with pytest.raises(BadInputError, match=r"one\.pth.*tensors"):
-        load_weights("vgg16-v1", tmp_path / "one.pth")
-    with pytest.raises(BadInputError, match=r"absent\.pth.*weights"):
-        load_weights("vgg16-v1", tmp_path / "absent.pth")
-
-
-def test_an_unknown_set_lists_the_known_ones() -> None:
-    with pytest.raises(BadInputError, match=r"'vgg19'.*vgg16-v1.*vgg16-caffe"):
-        load_weights("vgg19")

@@ -9,8 +9,6 @@ import pytest
 from PIL import Image
 
 from mappable.arrays import evenly
-from mappable.errors import BadInputError
-from mappable.learning import auto
 from mappable.learning.auto import SIZE_SAMPLE, plan
 from mappable.learning.choosing import _own_visit, _rows_to_judge
 from mappable.places.frames import Frame
@@ -48,25 +46,6 @@ def test_a_table_gives_radii_size_and_landmarks(tmp_path: Path) -> None:
     assert {"positive_radius", "size", "iterations", "landmarks"} <= {one.name for one in found.reasons}
 
 
-def test_a_gpu_trains_the_last_block_of_resnet(tmp_path: Path) -> None:
-    found = plan(street(tmp_path, size=(160, 120)), gpu=True)
-    assert found.trained is not None
-    assert found.trained.size == (160, 120)  # small files keep their size
-    assert (found.trained.weights, found.trained.trainable) == ("resnet50-keras", "last")
-
-
-def test_a_given_file_of_weights_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "set_in", lambda file: "vgg16-v1")
-    found = plan(street(tmp_path), gpu=False, changes={"weights_file": "mine.pth"})
-    assert (found.settings.weights, found.settings.backbone) == ("vgg16-v1", "vgg16")
-    assert found.settings.weights_file == "mine.pth"
-
-
-def test_opposite_views_limit_the_yaw(tmp_path: Path) -> None:
-    both_ways = street(tmp_path, yaw=np.repeat([0.0, np.pi], 100))
-    assert plan(both_ways, gpu=False).settings.yaw_limit == pytest.approx(np.pi / 6)
-
-
 @pytest.mark.parametrize(
     ("places", "why"),
     [
@@ -98,32 +77,6 @@ def test_a_heading_that_contradicts_the_course_sets_no_yaw_limit(tmp_path: Path)
     assert means[0] == pytest.approx(means[1], abs=0.05)
 
 
-def test_settings_of_the_user_win(tmp_path: Path) -> None:
-    found = plan(street(tmp_path), gpu=False, changes={"positive_radius": 4, "iterations": 7})
-    assert found.trained is not None
-    assert (found.trained.positive_radius, found.trained.iterations) == (4, 7)
-    assert plan(street(tmp_path), gpu=False, changes={"iterations": 0}).trained is None
-
-
-@pytest.mark.parametrize(
-    ("given", "weights"),
-    [("transformers:model", "pretrained"), ("resnet50_keras", "resnet50-keras"), ("vgg16", "vgg16-v1")],
-)
-def test_a_backbone_of_the_user_gets_weights_of_its_own(tmp_path: Path, given: str, weights: str) -> None:
-    found = plan(street(tmp_path), gpu=False, changes={"backbone": given, "size": (224, 112)})
-    assert found.trained is not None
-    for settings in (found.trained, found.off_the_shelf):
-        assert (settings.backbone, settings.weights, settings.size) == (given, weights, (224, 112))
-    values = {one.name: one.value for one in found.reasons}
-    assert (values["backbone"], values["size"]) == (given, "224x112")
-    assert values.get("weights", weights) == weights
-
-
-def test_one_position_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="all images have the same position; check the columns"):
-        plan(street(tmp_path, x=np.zeros(200)), gpu=False)
-
-
 def test_the_held_out_stretch_is_in_both_visits_and_nothing_near_it_trains(tmp_path: Path) -> None:
     places = street(tmp_path)
     found = plan(places, gpu=False)
@@ -136,10 +89,3 @@ def test_the_held_out_stretch_is_in_both_visits_and_nothing_near_it_trains(tmp_p
     asked, known = _rows_to_judge(places, held)
     assert set(asked) <= set(held)
     assert not _own_visit(places, asked, known).all(axis=1).any()
-
-
-def test_calibration_images_judge_if_there_are_any(tmp_path: Path) -> None:
-    split = np.repeat(np.array(["train", "train", "calibration"], dtype=object), 100)
-    found = plan(street(tmp_path, visits="abc", split=split), gpu=False)
-    assert found.trained is not None
-    assert not len(found.held_out)

@@ -26,10 +26,6 @@ def pixels() -> Tensor:
     return torch.from_numpy(np.random.default_rng(0).integers(0, 256, (TUPLES, IMAGES, 4, 5, 3), dtype=np.uint8))
 
 
-def test_nothing_is_changed_unasked(settings: NewSettings) -> None:
-    assert draw_changes(settings(), 0, TUPLES, IMAGES, device=torch.device("cpu")) is None
-
-
 def test_all_images_of_a_tuple_are_mirrored_or_none(settings: NewSettings, pixels: Tensor) -> None:
     changes = drawn(settings(mirrored=0.25))
     assert 4 <= int(changes.mirrored.sum()) <= 18
@@ -50,25 +46,3 @@ def test_each_image_has_its_own_contrast_and_brightness_of_colors(settings: NewS
     expected = np.clip((128 + contrast * (pixels.numpy() - 128.0)) * brightness, 0, 255)
     assert (expected == 255).any()
     np.testing.assert_allclose(changes(pixels).numpy(), expected, atol=1.0)
-
-
-def test_every_loss_has_the_same_changes(settings: NewSettings) -> None:
-    """Also those whose tuples hold fewer images; and a shorter period has the beginning of a longer one."""
-    chosen = settings(mirrored=0.5, light=0.2)
-    whole, geometric = drawn(chosen), drawn(chosen, tuples=9, images=3)
-    assert geometric.mirrored.equal(whole.mirrored[:9])
-    assert geometric.light.equal(whole.light[:9, :3])
-
-
-def test_what_is_mirrored_and_the_light_are_drawn_by_themselves(settings: NewSettings) -> None:
-    both = drawn(settings(mirrored=0.5, light=0.2))
-    assert drawn(settings(mirrored=0.5)).mirrored.equal(both.mirrored)
-    assert drawn(settings(light=0.2)).light.equal(both.light)
-    for other in (drawn(settings(mirrored=0.5, light=0.2, seed=1)), drawn(settings(mirrored=0.5, light=0.2), period=1)):
-        assert not other.mirrored.equal(both.mirrored)
-        assert not other.light.equal(both.light)
-
-
-def test_some_of_the_tuples_are_changed_as_among_all(settings: NewSettings, pixels: Tensor) -> None:
-    changes = drawn(settings(mirrored=0.5, light=0.2))
-    assert changes[5:9](pixels[5:9]).equal(changes(pixels)[5:9])

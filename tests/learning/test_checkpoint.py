@@ -27,11 +27,6 @@ def test_what_is_saved_comes_back_bit_by_bit(saved: Checkpoint, tmp_path: Path) 
         assert all(one[name].equal(other[name]) and one[name].dtype == other[name].dtype for name in other)
 
 
-def test_between_two_mining_periods_there_are_no_tuples(saved: Checkpoint, tmp_path: Path) -> None:
-    Checkpoint(3, saved.learner, {}, {}).save(tmp_path / "file")
-    assert Checkpoint.load(tmp_path / "file").tuples == {}
-
-
 def test_a_file_that_cannot_be_a_checkpoint_is_refused_in_one_sentence(saved: Checkpoint, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.safetensors"
     problem = r"checkpoint\.safetensors: damaged"

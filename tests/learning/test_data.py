@@ -33,29 +33,6 @@ def test_the_training_split_comes_first_and_some_of_the_calibration_split_after_
     np.testing.assert_array_equal(read(chosen), pixels[rows])
 
 
-def test_the_queries_are_the_same_each_time(toy: Toy) -> None:
-    def queries(count: int) -> list[str]:
-        return list(select(toy[0], rows_of(toy[1]), queries=count).queries.place_id)
-
-    assert queries(4) == queries(4)
-    assert queries(0) == []
-    assert queries(500) == list(toy[0].where(split="calibration").place_id)
-
-
-def test_images_may_lie_in_any_order_of_a_larger_collection(toy: Toy) -> None:
-    places, pixels = toy
-    order = np.random.default_rng(0).permutation(60)
-    stored = ImageRows(pixels[order], np.argsort(order))
-    np.testing.assert_array_equal(
-        read(select(places, stored, queries=4)), read(select(places, rows_of(pixels), queries=4))
-    )
-
-
-def test_a_table_without_splits_is_trained_on_as_a_whole(toy: Toy) -> None:
-    chosen = select(toy[0].replace(split=""), rows_of(toy[1]), queries=4)
-    assert (len(chosen.train), len(chosen.queries)) == (60, 0)
-
-
 def test_a_table_without_training_split_is_refused(toy: Toy) -> None:
     places, pixels = toy
     others = np.flatnonzero(places.split != "train")

@@ -16,11 +16,10 @@ from torch import Tensor
 
 from mappable.arrays import Pixels
 from mappable.features.encoder import Encoder
-from mappable.learning.distributed import Group, joined
+from mappable.learning.distributed import Group
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import train
 from mappable.places.table import Places
-from mappable.progress import speaks
 
 Toy = tuple[Places, Pixels]
 NewSettings = Callable[..., Settings]
@@ -163,18 +162,6 @@ def test_ctrl_c_in_one_process_stops_and_saves_all_of_them(
     assert all(stopped[name].equal(whole[name]) for name in whole)
 
 
-@pytest.mark.medium
-def test_more_processes_than_anchors_are_refused(
-    settings: NewSettings,
-    start_two: Callable[..., list[Any]],
-    train_arguments: Callable[..., list[object]],
-    tmp_path: Path,
-) -> None:
-    results = start_two(*train_arguments(settings(anchors=1), tmp_path / "out"))
-    assert [code for code, _ in results] == [1, 1]
-    assert "error: anchors is 1, expected at least one per process (2 processes)" in results[0][1]
-
-
 def test_shares_cover_everything_once_and_differ_by_one_at_most() -> None:
     for size in (1, 2, 3, 7):
         for count in (0, 1, 2, 6, 7, 100):
@@ -182,45 +169,3 @@ def test_shares_cover_everything_once_and_differ_by_one_at_most() -> None:
             assert [row for share in shares for row in range(count)[share]] == list(range(count))
             lengths = [share.stop - share.start for share in shares]
             assert max(lengths) - min(lengths) <= 1
-
-
-def test_one_process_is_a_group_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with joined(torch.device("cpu")) as group:
-        assert (group.first, group.size) == (True, 1)
-        tensor = torch.arange(3.0)
-        assert group.gather(tensor, 3) is tensor
-        assert group.from_first(tensor) is tensor
-        group.add_up([tensor])
-        assert tensor.tolist() == [0.0, 1.0, 2.0]
-        assert group.any(True, torch.device("cpu"))
-        assert not group.any(False, torch.device("cpu"))
-        group.wait()
-
-
-def test_only_the_first_process_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RANK", raising=False)
-    assert speaks()
-    monkeypatch.setenv("RANK", "1")
-    assert not speaks()
-
-
-@pytest.mark.medium
-def test_processes_that_do_not_see_the_same_folder_are_refused(
-    settings: NewSettings, start: Callable[..., Any], train_arguments: Callable[..., list[object]], tmp_path: Path
-) -> None:
-    """The second process finds a checkpoint that the first one does not have."""
-    chosen = settings(anchors=4)
-    stop = (signal.SIGKILL, "mappable.learning.learner:Learner.step", 5)
-    start(*train_arguments(chosen, tmp_path / "there"), moment=stop).wait()
-    assert (tmp_path / "there/checkpoint.safetensors").exists()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = str(server.getsockname()[1])
-    common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    running = [
-        start(*train_arguments(chosen, tmp_path / out), RANK=str(rank), LOCAL_RANK=str(rank), **common)
-        for rank, out in enumerate(("here", "there"))
-    ]
-    (code, text), (other, _) = [command.wait() for command in running]
-    assert (code, other) == (1, 1), text
-    assert "every machine needs the same PLACES and OUT under the same paths" in text

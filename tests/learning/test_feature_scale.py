@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from mappable.arrays import Ints
-from mappable.errors import BadInputError
 from mappable.learning import feature_scale
 from mappable.learning.feature_scale import measure_feature_scale
 from mappable.places.frames import Frame
@@ -75,8 +74,3 @@ def test_of_many_images_some_are_looked_at(places: Places, features: Tensor, mon
     assert [len(set(rows)) for rows in asked] == [25, 25, 25]
     assert asked[0].tolist() == asked[1].tolist() != asked[2].tolist()
     assert found[0] == pytest.approx(by_loops(places[asked[0]], features[asked[0]], None))
-
-
-def test_places_that_are_all_far_apart_are_refused(places: Places, features: Tensor) -> None:
-    with pytest.raises(BadInputError, match=r"0\.001 m"):
-        measure_feature_scale(places, lambda rows: features[rows], positive_radius=1e-3, yaw_limit=None, seed=0)

@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,19 +41,6 @@ def test_a_folder_that_holds_a_run_is_not_touched_unasked(toy: Toy, settings: Ne
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 4
 
 
-def test_an_older_encoder_stays_if_the_new_run_cannot_begin(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
-    train(*toy, settings(iterations=1), out=tmp_path)
-    held = contents(tmp_path)
-    refused: list[tuple[dict[str, Any], str]] = [
-        ({"weights": "vgg61"}, "unknown weight set 'vgg61'"),
-        ({"positive_radius": 1.0}, "none of the 40 training places has another place within 1 m"),
-    ]
-    for changes, problem in refused:
-        with pytest.raises(BadInputError, match=problem):
-            train(*toy, settings(**changes), out=tmp_path, overwrite=True)
-        assert contents(tmp_path) == held
-
-
 def test_the_older_encoder_stays_until_there_is_a_new_one(
     toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path
 ) -> None:
@@ -90,21 +76,6 @@ def test_a_second_run_in_the_same_folder_is_refused_while_the_first_goes_on(
     train(*toy, settings(iterations=1), out=out)  # which is alone again
 
 
-def test_a_folder_that_cannot_be_written_is_named(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(BadInputError, match="file/out"):
-        train(*toy, settings(), out=tmp_path / "file/out")
-
-
-@pytest.mark.parametrize("name", ["encoder.safetensors", "checkpoint.safetensors"])
-def test_a_damaged_file_says_how_to_begin_anew(toy: Toy, settings: NewSettings, tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"not tensors at all")
-    with pytest.raises(OtherRunError, match=rf"{name}.*--overwrite"):
-        train(*toy, settings(iterations=1), out=tmp_path)
-    assert contents(tmp_path)[name] == b"not tensors at all"
-    train(*toy, settings(iterations=1), out=tmp_path, overwrite=True)
-
-
 def test_a_finished_run_is_not_trained_again(
     toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,18 +102,6 @@ def test_a_finished_run_is_not_trained_again(
     file.write_bytes(whole[:-100])
     with pytest.raises(BadInputError, match=r"encoder\.safetensors.*damaged"):
         train(*toy, chosen, out=tmp_path)
-
-
-def test_a_run_of_a_version_that_had_fewer_settings_is_gone_on_with(
-    toy: Toy, settings: NewSettings, tmp_path: Path
-) -> None:
-    encoder = train(*toy, settings(iterations=1), out=tmp_path)
-    fewer = {name: value for name, value in encoder.about.settings.items() if name not in ("averaging", "mirrored")}
-    encoder.about = replace(encoder.about, settings=fewer)
-    encoder.save(tmp_path / "encoder.safetensors")
-    assert train(*toy, settings(iterations=1), out=tmp_path).fingerprint == encoder.fingerprint
-    with pytest.raises(BadInputError, match=r"averaging 0\.0.*0\.6"):
-        train(*toy, settings(iterations=1, averaging=0.6), out=tmp_path)
 
 
 @pytest.fixture
@@ -175,14 +134,3 @@ def test_a_stopped_run_goes_on_only_with_the_same_settings_and_images(
     whole = train(*toy, settings())
     watching = settings(checkpoint_every=1, monitor_every=1, landmarks=3)
     assert train(*toy, watching, out=stopped).fingerprint == whole.fingerprint
-
-
-def test_a_truncated_checkpoint_is_refused_and_can_be_begun_anew(
-    toy: Toy, settings: NewSettings, stopped: Path
-) -> None:
-    file = stopped / "checkpoint.safetensors"
-    file.write_bytes(file.read_bytes()[:-10])
-    with pytest.raises(BadInputError, match=r"checkpoint\.safetensors.*damaged"):
-        train(*toy, settings(), out=stopped)
-    train(*toy, settings(iterations=1), out=stopped, overwrite=True)
-    assert not file.exists()

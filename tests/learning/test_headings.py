@@ -71,19 +71,3 @@ def test_headings_that_do_not_contradict_stay(turns: dict[str, float], noise: fl
     agreeing, sentence = with_agreeing_headings(places)
     np.testing.assert_array_equal(agreeing.yaw, places.yaw)
     assert sentence == ""
-
-
-def test_a_camera_that_looks_back_is_another_view() -> None:
-    places = loop({"a": 0.0, "b": 180.0})
-    agreeing, sentence = with_agreeing_headings(places)
-    np.testing.assert_array_equal(agreeing.yaw, places.yaw)
-    assert sentence == "headings of b kept, 180 degrees from a: another view"
-
-
-def test_images_without_a_heading_stay_without() -> None:
-    places = loop({"a": 0.0, "b": 60.0})
-    yaw = np.where(np.arange(2 * COUNT) % 3 == 0, np.nan, places.yaw)
-    agreeing, _ = with_agreeing_headings(places.replace(yaw=yaw))
-    np.testing.assert_array_equal(np.isnan(agreeing.yaw), np.isnan(yaw))
-    unknown = places.replace(yaw=np.full(2 * COUNT, np.nan))
-    assert with_agreeing_headings(unknown)[1] == ""

@@ -107,18 +107,6 @@ def test_batches_hold_the_inputs_of_their_tuples_and_the_weights_of_the_mean(
     assert list(learner.batches([])) == []
 
 
-def test_images_of_a_batch_are_changed_as_is_said(new_learner: Callable[..., Learner], tuples: Tuples) -> None:
-    learner = new_learner(mirrored=0.5, light=0.2, negatives=4)
-    first, second = (draw_changes(learner.settings, period, *tuples.rows.shape, device=CPU) for period in (0, 1))
-    assert first is not None
-    assert second is not None
-    images = learner.inputs.fetch(np.arange(60), CPU)[tuples.rows]
-    found = [batch.inputs for batch in learner.batches([tuples, tuples], [first, second])]
-    assert found[0].equal(first(images))
-    assert found[1].equal(second(images))
-    assert not found[0].equal(found[1])
-
-
 def test_the_processes_of_a_group_share_a_batch(new_learner: Callable[..., Learner], tuples: Tuples) -> None:
     learner = new_learner(mirrored=0.5, light=0.2, negatives=4)
     changes = draw_changes(learner.settings, 0, *tuples.rows.shape, device=CPU)
@@ -131,15 +119,6 @@ def test_the_processes_of_a_group_share_a_batch(new_learner: Callable[..., Learn
     assert [len(share.inputs) for share in shares] == [2, 3]
     for name in ("inputs", "squared_distances", "weights"):
         assert torch.cat([getattr(share, name) for share in shares]).equal(getattr(whole, name))
-
-
-def test_a_batch_without_a_valid_tuple_changes_nothing(
-    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
-) -> None:
-    learner = new_learner()
-    before = learner.encoder.fingerprint
-    step(learner, loss, replace(tuples, valid=torch.zeros(5, dtype=torch.bool)))
-    assert learner.encoder.fingerprint == before
 
 
 @pytest.mark.parametrize("trainable", ["all", "last"])
@@ -159,17 +138,6 @@ def test_averaged_weights_are_those_after_the_steps_each_counting_as_told(
         assert not torch.allclose(parameter.detach().double(), after[-1][number], rtol=1e-5, atol=1e-7)
 
 
-def test_only_what_follows_the_frozen_layers_learns(
-    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
-) -> None:
-    learner = new_learner(trainable="last")
-    before = {name: tensor.clone() for name, tensor in learner.encoder.state_dict().items()}
-    step(learner, loss, tuples)
-    after = learner.encoder.state_dict()
-    unchanged = {name for name in before if before[name].equal(after[name])}
-    assert unchanged == {"backbone.first.weight", "backbone.first.bias"}
-
-
 def test_a_restored_learner_takes_the_same_steps(
     new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
@@ -187,18 +155,6 @@ def test_a_restored_learner_takes_the_same_steps(
     assert all(found[name].equal(expected[name]) for name in expected)
     assert [one.stride() for one in other.average] == [one.stride() for one in other.parameters]
     assert sum(name.startswith("optimiser.") for name in expected) == 18
-
-
-def test_descriptors_of_rows_are_those_of_the_encoder(toy: Toy, new_learner: Callable[..., Learner]) -> None:
-    rows = np.array([7, 3, 59])
-    expected = torch.from_numpy(new_learner().encoder.embed(toy[1][rows], precision="float32"))
-    for trainable in ("all", "last"):
-        torch.testing.assert_close(new_learner(trainable=trainable).describe(rows), expected)
-
-
-def test_the_feature_scale_is_asked_for_too_early(new_learner: Callable[..., Learner]) -> None:
-    with pytest.raises(ValueError, match="not known yet"):
-        _ = new_learner().feature_scale_squared
 
 
 # What keeps the knowledge of the weights
@@ -227,23 +183,3 @@ def test_distillation_adds_the_change_of_distances_between_distant_images(
                 before = float((known[first].float() - known[second].float()).square().sum())
                 changes.append((float((now[first] - now[second]).square().sum()) - before) ** 2)
         assert float(more[number]) == pytest.approx(3.0 * np.mean(changes), rel=0.02, abs=1e-5)
-
-
-@pytest.mark.usefixtures("sgd")
-def test_a_restored_learner_remembers_the_start(
-    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
-) -> None:
-    learner, other = (new_learner(distillation=1.0) for _ in range(2))
-    learner.remember_start(60)
-    step(learner, loss, tuples)
-    other.restore(learner.state())
-    other.remember_start(60)
-    assert learner.known is not None
-    assert other.known is not None
-    torch.testing.assert_close(other.known, learner.known)
-    step(learner, loss, tuples, 2)
-    step(other, loss, tuples, 2)
-    for one in (learner, other):
-        one.finish()
-    for first, second in zip(learner.parameters, other.parameters, strict=True):
-        torch.testing.assert_close(first, second)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from mappable.arrays import Floats, Floats32
-from mappable.errors import BadInputError
 from mappable.learning.metric import RIDGE, Metric, curve_to_metres, relations, same_view
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -56,19 +55,6 @@ def test_same_image_is_zero_metres_and_far_images_are_at_most_three_reaches() ->
     assert metres.max() == pytest.approx(60.0)
 
 
-def test_images_without_content_give_finite_metres() -> None:
-    descriptors, positions = _route()
-    metric = Metric.fit(descriptors, positions, reach=20.0)
-    blank = metric.features(np.zeros((1, 64), dtype=np.float32))
-    assert np.isfinite(metric.distances(blank, metric.features(descriptors))).all()
-
-
-def test_one_image_is_refused() -> None:
-    descriptors, positions = _route()
-    with pytest.raises(BadInputError):
-        Metric.fit(descriptors[:1], positions[:1], reach=20.0)
-
-
 def test_relations_of_a_distance_that_saturates() -> None:
     """Metres that are exact up to 30 m and stop there: equal to loops over pairs, and reach 37 m."""
     random = np.random.default_rng(0)
@@ -94,12 +80,6 @@ def test_a_curve_turns_feature_distances_into_metres() -> None:
     found = relations(squared[5000:], metres[5000:], near=5.0, far=20.0, curve=curve)
     assert found.reach > 45
     assert relations(squared[5000:], metres[5000:], near=5.0, far=20.0).reach == 0.0
-
-
-def test_few_pairs_have_no_correlation() -> None:
-    found = relations(np.ones(10), np.ones(10), near=2.0, far=5.0)
-    assert set(found.pearson.values()) == {None}
-    assert relations(np.empty(0), np.empty(0), near=2.0, far=5.0).reach == 0.0
 
 
 def test_pairs_look_the_same_way_and_are_of_one_visit_or_two() -> None:

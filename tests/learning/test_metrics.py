@@ -38,12 +38,6 @@ def test_a_run_that_goes_on_keeps_what_was_before_its_checkpoint(tmp_path: Path)
     assert iterations(tmp_path) == [0]
 
 
-def test_metrics_that_were_deleted_begin_anew(tmp_path: Path) -> None:
-    with Metrics(tmp_path, iteration=3) as metrics:
-        metrics.write(4, loss=2.0)
-    assert iterations(tmp_path) == [4]
-
-
 def test_a_torn_last_line_is_left_out_and_a_damaged_one_is_named(tmp_path: Path) -> None:
     file = tmp_path / "metrics.jsonl"
     file.write_text('{"iteration": 0}\n{"iteration": 1}\n{"iterat')
@@ -51,10 +45,3 @@ def test_a_torn_last_line_is_left_out_and_a_damaged_one_is_named(tmp_path: Path)
     file.write_text('{"iteration": 0}\n{"iterat\n')
     with pytest.raises(BadInputError, match=r"metrics\.jsonl, row 2"):
         read_metrics(tmp_path)
-
-
-def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with Metrics(None) as metrics:
-        metrics.write(1, loss=1.0)
-    assert not list(tmp_path.iterdir())

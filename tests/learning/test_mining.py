@@ -43,11 +43,6 @@ def test_squared_distances_are_never_negative_nor_in_half_precision() -> None:
     assert distances.max() < 1e-5
 
 
-def test_descriptors_need_not_have_unit_norm() -> None:
-    cache = FeatureCache(torch.arange(3), torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.5, 0.0]]))
-    assert cache.squared_distances(torch.tensor([0])).tolist() == [[0.0, 25.0, 0.25]]
-
-
 def test_the_hardest_negatives_are_the_nearest_in_a_loop(cache: FeatureCache) -> None:
     anchors = torch.tensor([2, 7, 28])
     negatives = torch.tensor(np.random.default_rng(2).random((3, PLACES)) < 0.6)
@@ -68,9 +63,3 @@ def test_too_few_negatives_in_the_cache_leave_the_anchor_itself(cache: FeatureCa
     assert sorted(rows[0, :2].tolist()) == [5, 8]
     assert rows[0, 2] == 1
     assert rows[1].tolist() == [2, 2, 2]
-
-
-def test_more_can_be_asked_for_than_the_cache_holds() -> None:
-    cache = FeatureCache(torch.tensor([3, 5]), descriptors(2))
-    rows, found = cache.hardest(torch.tensor([3]), torch.tensor([[False, False, False, False, False, True]]), 4)
-    assert (rows.tolist(), found.tolist()) == ([[5, 3, 3, 3]], [1])

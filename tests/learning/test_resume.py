@@ -25,7 +25,7 @@ from mappable.learning.choosing import train_as_planned
 from mappable.learning.learner import Batch, Learner
 from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings
-from mappable.learning.trainer import OutOfTimeError, TrainingStopped, train
+from mappable.learning.trainer import TrainingStopped, train
 from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 
@@ -146,19 +146,6 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
     assert [line["iteration"] for line in reports(out) if "loss" in line] == list(range(1, 11))
 
 
-def test_ctrl_c_before_the_first_step_keeps_the_activations_that_are_computed(
-    settings: NewSettings, start: Callable[..., Any], train_arguments: Callable[..., list[object]], tmp_path: Path
-) -> None:
-    chosen, out = settings(trainable="last", seed=77), tmp_path / "out"
-    code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, *WHILE_FREEZING)).wait()
-    assert (code, text.splitlines()[-1]) == (
-        130,
-        "error: stopped; finished work is kept, and the same command continues from there",
-    )
-    code, text = start(*train_arguments(chosen, out)).wait()
-    assert code == 0, text
-
-
 @pytest.mark.long
 def test_vgg16_in_a_process_of_its_own_survives_kill_and_ctrl_c(
     toy: Toy, settings: NewSettings, train_arguments: Callable[..., list[object]], tmp_path: Path
@@ -227,23 +214,6 @@ def test_a_deadline_ends_training_with_the_steps_so_far_and_more_minutes_continu
     assert more.about.settings["iterations"] == 7
     assert train(*toy, settings(), out=tmp_path).fingerprint == whole.fingerprint
     assert not (tmp_path / "checkpoint.safetensors").exists()
-
-
-def test_one_slow_moment_only_costs_its_own_time(
-    toy: Toy, settings: NewSettings, before_step: BeforeStep, clock: list[float], tmp_path: Path
-) -> None:
-    def wait(_: Learner) -> None:
-        clock[0] += 30.0
-
-    with before_step(1, wait):
-        encoder = train(*toy, settings(), out=tmp_path, minutes=1.1)
-    assert encoder.about.settings["iterations"] == 4
-
-
-def test_a_deadline_before_the_first_step_is_an_error(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
-    with pytest.raises(OutOfTimeError, match="before the first training step; more --minutes continue"):
-        train(*toy, settings(), out=tmp_path, minutes=1e-6)
-    assert train(*toy, settings(), out=tmp_path).fingerprint == train(*toy, settings()).fingerprint
 
 
 @pytest.mark.usefixtures("clock")

@@ -5,21 +5,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from mappable.errors import BadInputError
-from mappable.learning.losses import LOSS_NAMES
-from mappable.learning.setting_layers import read_preset
 from mappable.learning.settings import (
-    SYNONYMS,
     Settings,
     load_settings,
-    preset_names,
     settings_to_yaml,
 )
 
@@ -55,12 +49,6 @@ def test_a_file_lies_over_the_preset_and_single_values_over_both(tmp_path: Path)
     assert (settings.positive_radius, settings.anchors, settings.seed) == (10.0, 4, 6)
 
 
-def test_single_values_are_texts_or_values_and_the_later_of_two_texts_counts() -> None:
-    by_text = load_settings("street", None, ["size=64x48", "seed=1", "fit=pad", "seed=2", "yaw_limit = 1"])
-    values = {"size": (64, 48), "seed": np.int64(2), "fit": "pad", "yaw_limit": np.float32(1)}
-    assert by_text == load_settings("street", None, values)
-
-
 def test_the_weights_choose_the_backbone() -> None:
     assert load_settings("street").backbone == "vgg16"
     assert load_settings("street", None, ["weights=resnet50-keras"]).backbone == "resnet50_keras"
@@ -79,27 +67,6 @@ def test_a_budget_of_a_later_layer_takes_the_place_of_the_other_kind(preset: str
     assert (by_iterations.iterations, by_iterations.epochs) == (7, None)
     unchanged = load_settings(preset, None, {"iterations": None} if kept == "epochs" else {"epochs": None})
     assert unchanged == load_settings(preset)
-
-
-def test_exactly_one_budget_is_given() -> None:
-    assert refusal("street", None, ["epochs=1", "iterations=5"]) == (
-        "--set: set either iterations or epochs; both are set"
-    )
-    assert refusal("street", None, ["iterations=none"]).endswith("neither is set")
-    assert refusal(None, None, {"positive_radius": 1, "negative_radius": 2}).endswith("neither is set")
-
-
-def test_without_preset_the_radii_must_be_given() -> None:
-    assert refusal(None, None, ["iterations=1"]).startswith(
-        "positive_radius is not set; set it, or choose one of the presets"
-    )
-    settings = load_settings(overrides={"positive_radius": 1, "negative_radius": 2, "epochs": 1})
-    assert (settings.loss, settings.learning_rate, settings.size) == ("triplet+huber", 1e-6, (240, 180))
-
-
-def test_settings_do_not_change_any_more() -> None:
-    with pytest.raises(ValidationError, match="frozen"):
-        load_settings("street").seed = 3  # type: ignore[misc]
 
 
 # Values as people write them
@@ -126,39 +93,7 @@ averaging:  .5
     assert type(settings.iterations) is int
 
 
-def test_a_size_may_be_two_numbers_and_a_file_name_a_path(tmp_path: Path) -> None:
-    assert settings_of(tmp_path, "size: [64, 48]").size == (64, 48)
-    assert load_settings("street", None, {"weights_file": tmp_path}).weights_file == str(tmp_path)
-
-
-def test_none_takes_a_setting_back() -> None:
-    assert load_settings("rooms", None, ["yaw_limit=none"]).yaw_limit is None
-    assert load_settings("rooms", None, {"yaw_limit": None}).yaw_limit is None
-
-
-def test_a_file_of_comments_and_an_empty_one_change_nothing(tmp_path: Path) -> None:
-    for text in ("", "\n# nothing\n", "\ufeff# from another editor\n", "{}"):
-        assert settings_of(tmp_path, text) == load_settings("street")
-
-
 # What is refused, in which words
-
-
-def test_a_mistyped_name_is_answered_with_the_nearest_right_one(tmp_path: Path) -> None:
-    assert refusal_of_file(tmp_path, "seed: 1\npostive_radius: 3\n") == (
-        "mine.yaml, line 2: unknown setting 'postive_radius'; did you mean 'positive_radius'?"
-    )
-    assert refusal(None, None, ["learning-rate=1"]) == (
-        "--set: unknown setting 'learning-rate'; did you mean 'learning_rate'?"
-    )
-    assert refusal("street", None, {"zzz": 1}).startswith("unknown setting 'zzz'; the settings are positive_radius, ")
-    assert refusal("street", None, {"1": 1}).startswith("unknown setting '1'; the settings are")
-
-
-@pytest.mark.parametrize("name", SYNONYMS)
-def test_the_names_of_the_paper_lead_to_the_settings(name: str) -> None:
-    assert SYNONYMS[name] in Settings.model_fields
-    assert refusal("street", None, [f"{name.upper()}=1"]).endswith(f"did you mean {SYNONYMS[name]!r}?")
 
 
 WRONG = [
@@ -198,18 +133,6 @@ def test_a_wrong_value_is_named_with_its_line_and_what_is_right(tmp_path: Path, 
     assert refusal_of_file(tmp_path, f"# mine\n\n{line}\n").startswith(f"mine.yaml, line 3: {sentence}")
 
 
-def test_a_wrong_value_in_a_program_is_named_without_a_source() -> None:
-    assert refusal("street", None, {"seed": True}).startswith("seed is true, expected")
-    assert refusal("street", None, {"seed": np.nan}).startswith("seed is nan, expected")
-    with pytest.raises(BadInputError, match=r"margin.*-1"):
-        Settings(positive_radius=1, negative_radius=2, iterations=1, margin=-1)
-
-
-def test_a_long_value_is_shortened() -> None:
-    assert len(refusal("street", None, {"seed": "x" * 10_000})) < 200
-    assert len(refusal("street", None, {"seed": [list(range(100))] * 100})) < 200
-
-
 @pytest.mark.parametrize(
     ("texts", "sentence"),
     [
@@ -235,29 +158,6 @@ def test_values_that_do_not_go_together_are_named_with_where_the_last_came_from(
     assert refusal("street", None, texts).startswith(f"--set: {sentence}")
 
 
-def test_the_last_layer_that_has_part_in_a_clash_is_blamed(tmp_path: Path) -> None:
-    assert refusal_of_file(tmp_path, "negative_radius: 3").startswith(
-        "mine.yaml, line 1: positive_radius is 10, expected"
-    )
-
-
-def test_what_goes_together_is_taken() -> None:
-    for loss in LOSS_NAMES:
-        assert load_settings("street", None, [f"loss={loss}"]).build_loss(2.0).name == loss
-    load_settings("street", None, ["loss=huber", "negatives=0", "hard_negatives=0"])
-    load_settings("street", None, ["loss=triplet", "hard_negatives=6"])
-    load_settings("street", None, ["loss=quadruplet", "hard_negatives=5"])
-    load_settings("street", None, ["loss=lazy-quadruplet+distance"])
-
-
-def test_the_loss_has_all_its_options() -> None:
-    options = {"margin": 0.3, "second_margin": 0.4, "geometric_weight": 3.0, "huber_delta": 0.5, "positive_radius": 7.0}
-    options |= {"positives": 4, "negatives": 5, "hard_negatives": 2}
-    loss = load_settings("street", None, options).build_loss(1.5)
-    assert {name: getattr(loss, name) for name in options} == options
-    assert loss.feature_scale_squared == 1.5
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -279,25 +179,6 @@ def test_wrong_yaml_is_one_sentence_with_file_and_line(tmp_path: Path, text: str
     assert refusal_of_file(tmp_path, text).startswith(sentence)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    assert refusal(None, tmp_path / "none.yaml") == f"{tmp_path}/none.yaml: cannot be read (no such file or directory)"
-    assert refusal(None, tmp_path).startswith(f"{tmp_path}: cannot be read (")
-    (tmp_path / "latin.yaml").write_bytes(b"loss: \xe9")
-    assert refusal(None, tmp_path / "latin.yaml").endswith("latin.yaml: not a text file in UTF-8")
-
-
-def test_a_single_setting_without_name_or_value_is_refused() -> None:
-    assert refusal("street", None, ["seed"]) == "--set 'seed': expected KEY=VALUE, such as seed=1"
-    assert refusal("street", None, ["=1"]).startswith("--set '=1': expected KEY=VALUE")
-    assert refusal("street", None, ["loss=[a"]).startswith("--set 'loss=[a': '[a' is not a YAML value")
-    assert refusal("street", None, ["seed="]).startswith("--set: seed is none, expected")
-
-
-def test_an_unknown_preset_lists_the_known_ones() -> None:
-    assert refusal("stret") == "unknown preset 'stret'; the presets are cold, oxford, rooms, street, street-laptop"
-    assert refusal("../presets/street").startswith("unknown preset")
-
-
 # Presets, and writing settings down
 
 
@@ -312,15 +193,6 @@ def test_the_presets_of_the_paper_have_its_values() -> None:
         assert (paper.feature_scale_squared, paper.huber_delta) == (2.0, 1.0)
         assert (paper.anchors, paper.positives, paper.negatives, paper.hard_negatives) == (2, 6, 6, 3)
         assert (paper.learning_rate, paper.trainable) == (1e-6, "all")
-
-
-@pytest.mark.parametrize("preset", preset_names())
-def test_settings_written_as_yaml_are_read_back_the_same(preset: str, tmp_path: Path) -> None:
-    settings = load_settings(preset, None, {"feature_scale_squared": 1 / 3, "init_source": "où: #1", "seed": 9})
-    written = settings_to_yaml(settings)
-    assert list(yaml.safe_load(written)) == list(Settings.model_fields)
-    assert settings_of(tmp_path, written, preset=None) == settings
-    assert load_settings(None, None, settings.model_dump(mode="json")) == settings
 
 
 @pytest.mark.medium
@@ -338,12 +210,6 @@ def test_any_values_survive_being_written(**values: Any) -> None:
 # The documentation
 
 
-def test_every_setting_says_what_it_is() -> None:
-    for name, field in Settings.model_fields.items():
-        assert (field.description or "").rstrip().endswith("."), name
-        assert "|" not in (field.description or "")
-
-
 def test_the_examples_of_the_page_of_settings_work(tmp_path: Path) -> None:
     (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
     settings = settings_of(tmp_path, example)
@@ -352,16 +218,3 @@ def test_the_examples_of_the_page_of_settings_work(tmp_path: Path) -> None:
     exec(python)
     for texts in (["yaw_limit=30"], ["positive_radius=30"]):
         assert f"error: {refusal('street', None, texts)}\n" in PAGE
-
-
-@pytest.mark.medium
-def test_presets_are_written_in_reading_order() -> None:
-    for name in preset_names():
-        assert list(read_preset(name)) == [one for one in Settings.model_fields if one in read_preset(name)]
-
-
-def test_trainable_last_switches_off_the_augmentation_of_earlier_layers(tmp_path: Path) -> None:
-    assert load_settings("street").light > 0
-    assert load_settings("street", overrides=["trainable=last"]).light == 0
-    (tmp_path / "mine.yaml").write_text("mirrored: 0.5\n")
-    assert load_settings("oxford", tmp_path / "mine.yaml", ["trainable=last"]).mirrored == 0

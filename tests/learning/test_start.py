@@ -1,22 +1,16 @@
 """The beginning of a run: where the first clusters come from, and what stays frozen is computed once."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from mappable.arrays import Ints, Pixels
-from mappable.errors import BadImageError, BadInputError
+from mappable.arrays import Pixels
 from mappable.features.encoder import Encoder
-from mappable.features.inputs import HostInputs
 from mappable.learning.settings import Settings
-from mappable.learning.start import _copy
 from mappable.learning.trainer import train
 from mappable.places.files import load_places
-from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 
 pytestmark = pytest.mark.medium
@@ -44,16 +38,6 @@ def test_clusters_of_another_set(
     for source, expected in (("train", own), (str(toy_folder), found)):
         frozen = train(*toy, settings(iterations=0, trainable="last", init_source=source))
         torch.testing.assert_close(clusters(frozen), clusters(expected))
-
-
-def test_another_set_whose_images_are_gone(toy: Toy, settings: NewSettings, toy_folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(toy_folder, tmp_path / "other")
-    for file in (tmp_path / "other/images/dusk").iterdir():
-        file.unlink()
-    with pytest.raises(BadImageError, match=r"other/images/dusk/.*\.png"):
-        train(*toy, settings(init_source=str(tmp_path / "other")))
-    with pytest.raises(BadInputError, match=r"nowhere.*table"):
-        train(*toy, settings(init_source=str(tmp_path / "nowhere")))
 
 
 def test_what_is_frozen_is_computed_once_for_all_runs(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
@@ -89,19 +73,3 @@ def test_clusters_are_found_once_for_all_runs_of_a_seed(
     file.write_bytes(file.read_bytes()[:-9])
     capsys.readouterr()
     assert trained() == (first, True)
-
-
-def test_images_go_to_the_device_some_at_a_time(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    take = ImageRows.read
-
-    def watched(images: ImageRows, rows: Ints) -> Pixels:
-        asked.append(len(rows))
-        return take(images, rows)
-
-    monkeypatch.setattr(ImageRows, "read", watched)
-    order = np.arange(60)[::-1]
-    found = _copy(HostInputs(ImageRows(toy[1], order)), torch.device("cpu"))
-    assert found.dtype == torch.uint8
-    np.testing.assert_array_equal(found.numpy(), toy[1][order])
-    assert asked == [32, 28]

@@ -14,7 +14,6 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from mappable.arrays import Pixels
-from mappable.learning.checkpoint import Checkpoint
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import train
 from mappable.places.table import Places
@@ -130,23 +129,6 @@ def test_a_killed_rank_is_started_again_and_the_result_is_the_same(
         assert {name for name, one in weights(out).items() if not one.equal(weights(tmp_path / "whole")[name])} == set()
         lines = (out / "metrics.jsonl").read_text().splitlines()
         assert [f'"iteration": {number}' in line for number, line in enumerate(lines, 1)] == [True] * 10
-
-
-def test_a_run_resumes_with_another_number_of_processes(
-    toy: Toy,
-    chosen: Callable[..., Settings],
-    torchrun: Callable[..., "subprocess.Popen[str]"],
-    train_arguments: Callable[..., list[object]],
-    tmp_path: Path,
-) -> None:
-    """Two processes until both are killed, then three."""
-    out = tmp_path / "out"
-    running = torchrun(TWO, train_arguments(chosen(), out), KILLED="0,1")
-    running.communicate(timeout=120)
-    assert running.returncode != 0
-    assert Checkpoint.load(out / "checkpoint.safetensors").iteration == 3
-    ended(torchrun(["--standalone", "--nproc-per-node", "3"], train_arguments(chosen(), out)))
-    assert_same_steps(out, toy, chosen)
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -13,7 +13,6 @@ from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.learning import tuples
 from mappable.learning.layout import Layout
-from mappable.learning.losses import Loss
 from mappable.learning.tuples import Sampler, Tuples
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -144,23 +143,6 @@ def test_anchors_are_the_places_with_positives_and_enough_negatives(yaw_limit: f
     assert too_few
 
 
-def test_no_negatives_are_needed_for_a_purely_geometric_loss() -> None:
-    sampler = Sampler(line(0, 1, 2, 50), positive_radius=5, negative_radius=100, negatives=0)
-    assert sampler.usable.tolist() == [0, 1, 2]
-    drawn = sampler.draw(sampler.usable, GEOMETRIC, 0)
-    assert drawn.rows.shape == (3, 7)
-    assert set(drawn.rows[0, 1:].tolist()) <= {1, 2}
-
-
-def test_yaw_is_compared_across_the_seam() -> None:
-    places = table([(0, 0)] * 4 + [(99, 0)], yaw=[math.pi - 0.2, -math.pi + 0.2, 0.0, math.nan, 0.0])
-    sampler = Sampler(places, positive_radius=1, negative_radius=9, yaw_limit=0.5, negatives=1)
-    assert sampler.usable.tolist() == [0, 1]
-    assert sampler.skipped_without_positives.tolist() == [2, 3, 4]
-    drawn = sampler.draw(np.array([0, 1]), Layout(3, 0, 1, False), 0)
-    assert drawn.rows.tolist() == [[0, 1, 1, 1, 4], [1, 0, 0, 0, 4]]  # a negative may look anywhere
-
-
 def test_places_of_other_frames_are_neither_positives_nor_negatives() -> None:
     places = table([(0, 0), (1, 0), (0, 0), (1, 0), (50, 0)], frame=list("aabba"))
     sampler = Sampler(places, positive_radius=5, negative_radius=20, negatives=1)
@@ -187,16 +169,6 @@ def test_squared_distances_of_far_off_coordinates_keep_their_millimetres() -> No
     assert drawn.squared_distances[0, 0].item() == pytest.approx(5e-6, rel=1e-4)
 
 
-def test_the_loss_has_its_pairs_in_the_order_of_the_tuples() -> None:
-    """Features that are the positions themselves cost nothing, if each pair is compared with its own distance."""
-    loss = Loss("triplet+huber", feature_scale_squared=16, positive_radius=4, hard_negatives=0)
-    sampler = Sampler(world(), positive_radius=4, negative_radius=6)
-    drawn = sampler.draw(sampler.usable, loss.layout, 0)
-    assert len(drawn.squared_distances.unique()) > 5
-    features = torch.tensor(sampler.places.positions)[drawn.rows]
-    assert loss(features, drawn.squared_distances).residual.tolist() == [0.0] * len(sampler.usable)
-
-
 # Anchor 0 at 0 m has 4 positives and 7 negatives. Negatives at 100 m and beyond leave few other negatives.
 CROWD = line(0, 1, 2, 3, 4, 100, 101, 130, 131, 160, 161, 190)
 MANY = np.zeros(12_000, dtype=np.int64)
@@ -213,29 +185,9 @@ def test_positives_are_uniform_without_replacement_where_there_are_enough() -> N
     assert even(drawn.rows[:, 1:4], 4 * 3 * 2)  # all ordered triples of the four
 
 
-def test_positives_are_uniform_with_replacement_where_there_are_too_few() -> None:
-    drawn = Sampler(CROWD, positive_radius=5, negative_radius=25, seed=1).draw(MANY, Layout(6, 0, 0, False), 0)
-    assert even(drawn.rows[:, 1:4], 4**3)
-
-
 def test_random_negatives_are_uniform_without_replacement() -> None:
     drawn = Sampler(CROWD, positive_radius=5, negative_radius=25, seed=1).draw(MANY, Layout(1, 0, 3, False), 0)
     assert even(drawn.rows[:, 2:5], 7 * 6 * 5)
-
-
-def test_random_negatives_are_uniform_over_those_that_are_not_hard() -> None:
-    sampler, cached = Sampler(CROWD, positive_radius=5, negative_radius=25, seed=1), np.array([0, 1, 6, 9, 11])
-    features = torch.tensor([[0.0], [0.1], [3.0], [2.0], [1.0]])
-    drawn = sampler.draw(MANY, Layout(1, 2, 2, False), 0, cached, features)
-    assert set(map(tuple, drawn.rows[:, 2:4].tolist())) == {(11, 9)}
-    assert even(drawn.rows[:, 4:6], 5 * 4)
-
-
-def test_missing_hard_negatives_are_made_up_for_by_random_ones() -> None:
-    sampler, cached = Sampler(CROWD, positive_radius=5, negative_radius=25, seed=1), np.array([0, 1, 2, 9])
-    drawn = sampler.draw(MANY, Layout(1, 3, 1, False), 0, cached, torch.zeros(4, 1))
-    assert set(drawn.rows[:, 2].tolist()) == {9}
-    assert even(drawn.rows[:, 3:6], 6 * 5 * 4)
 
 
 def test_the_other_negative_is_uniform_over_the_places_far_from_all() -> None:
@@ -245,30 +197,6 @@ def test_the_other_negative_is_uniform_over_the_places_far_from_all() -> None:
     assert set(drawn.rows[:, 2].tolist()) == {5}
     assert drawn.valid.all()
     assert even(drawn.rows[:, 3], 5)  # those at 130 m and beyond
-
-
-def test_a_tuple_without_an_other_negative_is_invalid() -> None:
-    sampler = Sampler(line(0, 1, 100, 101, 130), positive_radius=5, negative_radius=25, negatives=3)
-    drawn = sampler.draw(np.zeros(100, dtype=np.int64), Layout(1, 0, 2, True), 0)
-    for negatives, other, valid in zip(
-        drawn.rows[:, 2:4].tolist(), drawn.rows[:, 4].tolist(), drawn.valid, strict=True
-    ):
-        assert bool(valid) == (4 not in negatives)
-        assert other == (4 if valid else 0)
-    assert 0 < drawn.valid.sum() < 100
-
-
-@LAYOUTS
-def test_the_same_seed_gives_the_same_tuples_and_another_seed_or_period_others(layout: Layout) -> None:
-    def tuples_of(seed: int, period: int) -> Tuples:
-        sampler = Sampler(world(), positive_radius=4, negative_radius=6, seed=seed)
-        return draw(sampler, layout, np.sort(sampler.usable)[:40], period)
-
-    first, again = tuples_of(1, 0), tuples_of(1, 0)
-    assert torch.equal(first.rows, again.rows)
-    assert torch.equal(first.squared_distances, again.squared_distances)
-    assert not torch.equal(first.rows, tuples_of(2, 0).rows)
-    assert not torch.equal(first.rows, tuples_of(1, 1).rows)
 
 
 def test_every_loss_has_the_same_positives_and_random_negatives() -> None:
@@ -284,40 +212,6 @@ def test_every_loss_has_the_same_positives_and_random_negatives() -> None:
     assert not torch.equal(later.rows[:, 7:10], triplet.rows[:, 7:10])
 
 
-@LAYOUTS
-def test_the_size_of_a_chunk_does_not_matter(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    def everything() -> tuple[Ints, Tuples]:
-        sampler = Sampler(world(), positive_radius=4, negative_radius=6, yaw_limit=1.0, seed=1)
-        return sampler.usable, draw(sampler, layout)
-
-    usable, whole = everything()
-    for pairs, anchors in ((1, 1000), (1000, 1000), (10**6, 7)):
-        monkeypatch.setitem(tuples.PAIRS_PER_CHUNK, "cpu", pairs)
-        monkeypatch.setitem(tuples.ANCHORS_PER_CHUNK, "cpu", anchors)
-        again, parts = everything()
-        assert again.tolist() == usable.tolist()
-        assert torch.equal(parts.rows, whole.rows)
-        assert torch.equal(parts.squared_distances, whole.squared_distances)
-        assert torch.equal(parts.valid, whole.valid)
-
-
-def test_a_shorter_period_has_the_beginning_of_a_longer_one() -> None:
-    sampler = Sampler(world(), positive_radius=4, negative_radius=6, seed=1)
-    long, short = (sampler.draw(sampler.anchors(0, last, 2), Layout(6, 0, 5, True), 0) for last in (20, 8))
-    assert torch.equal(long.rows[:16], short.rows)
-
-
-def test_a_slice_of_tuples_is_a_batch_of_them() -> None:
-    whole = draw(Sampler(world(), positive_radius=4, negative_radius=6), QUADRUPLET)
-    part = whole[4:6]
-    assert torch.equal(part.rows, whole.rows[4:6])
-    assert part.squared_distances.shape == (2, 6)
-    assert part.valid.shape == (2,)
-    assert part.layout == QUADRUPLET
-    assert Tuples(**whole.state(), layout=QUADRUPLET)[:1].rows.tolist() == whole.rows[:1].tolist()
-    assert all(tensor.equal(part.state()[name]) for name, tensor in part.cpu().state().items())
-
-
 def test_an_epoch_is_a_permutation_of_the_usable_places_less_an_incomplete_batch() -> None:
     sampler = Sampler(line(*range(20), 90, 200, 201), positive_radius=5, negative_radius=25, negatives=2, seed=4)
     assert len(sampler.usable) == 22  # not the lonely one at 90 m
@@ -328,26 +222,6 @@ def test_an_epoch_is_a_permutation_of_the_usable_places_less_an_incomplete_batch
         assert set(epoch.tolist()) <= set(sampler.usable.tolist())
     assert epochs[0].tolist() != epochs[1].tolist()
     assert sorted(sampler.anchors(0, 22, 1).tolist()) == sampler.usable.tolist()
-
-
-@pytest.mark.parametrize(("first", "last"), [(0, 15), (0, 0), (3, 3), (2, 4), (4, 6), (5, 10), (3, 14), (14, 15)])
-def test_anchors_of_some_iterations_are_those_of_the_whole_schedule(first: int, last: int) -> None:
-    sampler = Sampler(line(*range(22), 200, 201), positive_radius=5, negative_radius=25, negatives=2)
-    whole = np.concatenate([sampler.anchors(number, number + 1, 4) for number in range(18)])
-    assert sampler.anchors(first, last, 4).tolist() == whole[4 * first : 4 * last].tolist()
-
-
-def test_the_cache_holds_random_places_and_all_anchors() -> None:
-    sampler, anchors = Sampler(world(), positive_radius=4, negative_radius=6, seed=1), np.array([7, 3, 90])
-    rows = sampler.cache_rows(anchors, 40, 0)
-    assert rows.tolist() == sorted(set(rows.tolist()))
-    assert set(anchors) <= set(rows)
-    assert 40 <= len(rows) <= 43
-    assert rows.tolist() == sampler.cache_rows(anchors, 40, 0).tolist()
-    assert rows.tolist() != sampler.cache_rows(anchors, 40, 1).tolist()
-    for size in ("all", 120, 4000):
-        assert sampler.cache_rows(anchors, size, 0).tolist() == list(range(120))
-    assert sampler.cache_rows(anchors, 0, 0).tolist() == [3, 7, 90]
 
 
 @pytest.mark.parametrize(
@@ -363,33 +237,6 @@ def test_radii_and_yaw_limits_that_cannot_work_are_refused(options: dict[str, An
     places = line(0, 1, 2, 3, 100, 101, 102, 103)
     with pytest.raises(BadInputError, match=message):
         Sampler(places, **({"positive_radius": 10, "negative_radius": 25, "negatives": 3} | options))
-
-
-def test_the_yaw_limit_is_named_where_it_leaves_no_positives() -> None:
-    places = table([(0, 0), (1, 0), (100, 0)], yaw=[0.0, 2.0, 0.0], unit="frames")
-    with pytest.raises(BadInputError, match=r"5 frames.*30.*yaw_limit"):
-        Sampler(places, positive_radius=5, negative_radius=25, yaw_limit=math.radians(30), negatives=1)
-
-
-def test_positives_and_negatives_of_different_places_are_not_enough() -> None:
-    places = table([(0, 0), (1, 0), (0, 0), (50, 0)], frame=list("aabb"))
-    with pytest.raises(BadInputError, match=r"5 m.*1.*25 m"):
-        Sampler(places, positive_radius=5, negative_radius=25, negatives=1)
-
-
-def test_no_places_and_places_of_different_units_are_refused() -> None:
-    places = table([(0, 0), (1, 0), (60, 0), (61, 0)], frame=list("aabb"))
-    with pytest.raises(BadInputError, match="no training"):
-        Sampler(places[:0], positive_radius=5, negative_radius=25)
-    mixed = places.replace(frames=[Frame("a", unit="m"), Frame("b", unit="frames")])
-    with pytest.raises(BadInputError, match="different units"):
-        Sampler(mixed, positive_radius=5, negative_radius=25)
-
-
-def test_a_batch_larger_than_the_training_set_is_refused() -> None:
-    sampler = Sampler(line(0, 1, 100, 101), positive_radius=5, negative_radius=25, negatives=2)
-    with pytest.raises(BadInputError, match=r"5 anchors.*4"):
-        sampler.anchors(0, 1, 5)
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mappable.errors import BadInputError
 from mappable.maps.choosing import greedy_landmarks, sequential_landmarks
 from mappable.places.frames import Frame
-from mappable.places.table import NO_TIME, Places
+from mappable.places.table import Places
 
 STEPS = st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-1, 1)), min_size=1, max_size=30)
 
@@ -31,13 +31,6 @@ def test_greedy_landmarks_are_nested_and_spread() -> None:
     assert apart.min(axis=1).max() <= between[~np.eye(40, dtype=bool)].min()  # farther apart than any place from them
 
 
-def test_height_counts_where_places_have_three_dimensions() -> None:
-    tower = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 9.0]])
-    assert set(greedy_landmarks(table(tower, dimensions=3), 2, seed=1).tolist()) >= {2}
-    assert sequential_landmarks(table(tower, dimensions=3), 5.0).tolist() == [0, 2]
-    assert sequential_landmarks(table(tower), 5.0).tolist() == [0]
-
-
 @given(STEPS, st.sampled_from([1.0, math.sqrt(2), 2.5, 4.0]), st.sampled_from([2, 3]))
 def test_each_sequential_landmark_is_the_first_that_is_far_from_the_last(
     steps: list[tuple[int, int, int]], spacing: float, dimensions: int
@@ -50,17 +43,6 @@ def test_each_sequential_landmark_is_the_first_that_is_far_from_the_last(
         far = math.dist(position, last) >= spacing
         assert far == (row in chosen[1:])
         last = position if far else last
-
-
-def test_the_last_landmark_counts_not_the_nearest() -> None:
-    there_and_back = np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 0.0], [5.0, 0.0]])
-    assert sequential_landmarks(table(there_and_back), 5.0).tolist() == [0, 1, 2, 3]
-
-
-def test_a_sequence_is_followed_in_time_order_if_it_has_times() -> None:
-    along = np.column_stack([[4.0, 0.0, 2.0], np.zeros(3)])
-    assert sequential_landmarks(table(along, time=[4, 0, 2]), 2.0).tolist() == [1, 2, 0]
-    assert sequential_landmarks(table(along, time=[4, NO_TIME, 2]), 3.0).tolist() == [0, 1]
 
 
 def test_each_of_several_sequences_is_followed_on_its_own() -> None:

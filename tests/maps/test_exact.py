@@ -1,8 +1,6 @@
 """Exact search against plain sums of squared differences."""
 
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,17 +87,6 @@ def test_of_equally_near_ones_the_lower_row_comes_first(
     np.testing.assert_array_equal(squared, expected)
 
 
-def test_twins_of_many_numbers_are_told_by_their_row() -> None:
-    """Their products may be rounded differently, for these depend on where a row stands."""
-    vectors = np.tile(walk(3, 3001), (33, 1))
-    rows, squared = Exact(vectors).nearest(vectors[:3], 33)
-    np.testing.assert_array_equal(rows, np.arange(99).reshape(33, 3).T)
-    assert not squared.any()
-    rows, squared = Exact(vectors).nearest(walk(5, 3001, seed=2), 33)
-    np.testing.assert_array_equal(np.diff(rows, axis=1), 3)
-    np.testing.assert_array_equal(np.diff(squared, axis=1), 0)
-
-
 def test_an_answer_is_the_same_alone_and_in_a_batch_and_from_many_threads() -> None:
     vectors = walk(500, 700)
     asked, store = beside(vectors, 40), Exact(vectors)
@@ -110,20 +97,6 @@ def test_an_answer_is_the_same_alone_and_in_a_batch_and_from_many_threads() -> N
     for answers in (alone, shared):
         np.testing.assert_array_equal(np.concatenate([answer[0] for answer in answers]), rows)
         np.testing.assert_allclose(np.concatenate([answer[1] for answer in answers]), squared, rtol=2e-5)
-
-
-def test_no_queries_have_no_answer() -> None:
-    rows, squared = Exact(walk(5, 3)).nearest(np.empty((0, 3), dtype=np.float32), 2)
-    assert rows.shape == squared.shape == (0, 2)
-
-
-def test_large_batches_need_little_memory() -> None:
-    vectors = walk(20_000, 8)
-    asked, store = beside(vectors, 3000), Exact(vectors)  # 240 MB, if all were compared at once
-    tracemalloc.start()
-    store.nearest(asked, 1)
-    assert tracemalloc.get_traced_memory()[1] < 30e6
-    tracemalloc.stop()
 
 
 @pytest.mark.medium
@@ -139,28 +112,6 @@ def test_half_precision_ranks_as_single_precision_does() -> None:
     assert clear.mean() > 0.9
     np.testing.assert_array_equal(in_half[clear, 0], rows[clear, 0])
     assert (in_half[:, 0] == rows[:, 0]).mean() > 0.99
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.float16])
-def test_a_mapped_file_is_not_read_before_the_first_search(tmp_path: Path, kind: type) -> None:
-    vectors = walk(50, 6).astype(kind)
-    np.save(tmp_path / "vectors.npy", vectors)
-    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r+")
-    store = Exact(mapped)
-    assert np.shares_memory(store._vectors, mapped)
-    mapped[7] = vectors[3]  # so what is read later shows when
-    rows, _ = store.nearest(vectors[3:4].astype(np.float32), 2)
-    assert rows.tolist() == [[3, 7]]
-
-
-def test_descriptors_are_given_by_row() -> None:
-    vectors = walk(9, 4)
-    np.testing.assert_array_equal(Exact(vectors).take(np.array([5, 2])), vectors[[5, 2]])
-    halved = vectors.astype(np.float16)
-    taken = Exact(halved).take(np.array([5, 2]))
-    assert taken.dtype == np.float32
-    np.testing.assert_array_equal(taken, halved[[5, 2]])
-    assert (len(Exact(vectors)), Exact(vectors).dimensions) == (9, 4)
 
 
 def test_what_cannot_be_searched_is_refused() -> None:

@@ -2,17 +2,14 @@
 
 import hashlib
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from mappable.errors import BadInputError
@@ -107,13 +104,6 @@ def test_what_did_not_change_is_not_written_again(small: Landmarks, described: D
     np.testing.assert_array_equal(again.store.take(np.arange(5)), small.store.take(np.arange(5)))  # still readable
 
 
-def test_a_map_goes_to_another_folder_whole(small: Landmarks, tmp_path: Path) -> None:
-    opened = small.save(tmp_path / "one")
-    opened.save(tmp_path / "two")
-    shutil.rmtree(tmp_path / "one")
-    assert_same(Landmarks.verify(tmp_path / "two"), small)
-
-
 def test_the_folder_keeps_the_encoder_and_checks_it(described: Describe, tmp_path: Path, encoder_of: Any) -> None:
     encoder, other = encoder_of(0), encoder_of(1)
     encoder.save(tmp_path / "encoder.safetensors")
@@ -193,13 +183,6 @@ print(json.dumps(lengths))
 
 
 @pytest.mark.medium
-def test_opening_does_not_import_pandas(small: Landmarks, tmp_path: Path) -> None:
-    small.save(tmp_path / "map")
-    code = "import sys, mappable.maps; mappable.maps.Landmarks.open(sys.argv[1]); assert 'pandas' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code, tmp_path / "map"], check=True)
-
-
-@pytest.mark.medium
 def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(small: Landmarks, tmp_path: Path) -> None:
     """At each moment at which a file is about to be synchronized, renamed or removed, the process ends."""
     small.save(tmp_path)
@@ -236,40 +219,6 @@ def test_a_save_that_fails_leaves_the_old_map_and_nothing_else(
     assert_same(Landmarks.verify(tmp_path), larger)
 
 
-def test_the_first_save_may_be_killed_too(small: Landmarks, tmp_path: Path) -> None:
-    for name in ("descriptors-01234567.npy", f".landmarks-01234567.parquet.{'0' * 32}", f".map.json.{'0' * 32}"):
-        (tmp_path / name).touch()
-    small.save(tmp_path)
-    assert len(contents(tmp_path)) == 3
-
-
-def test_two_processes_cannot_save_at_once(small: Landmarks, tmp_path: Path) -> None:
-    small.save(tmp_path)
-    with FileLock(tmp_path / ".lock"), pytest.raises(BadInputError, match="another process"):
-        small.save(tmp_path)
-    small.save(tmp_path)
-
-
-def test_a_map_that_is_replaced_while_it_is_opened_is_opened_anew(
-    small: Landmarks, described: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small.save(tmp_path)
-    larger, read, times = small.add(*described(1, first=9), small.encoder), folder_module._read_bytes, 0
-
-    def read_and_replace(folder: Path) -> bytes:
-        nonlocal times
-        text = read(folder)
-        times += 1
-        if times == 1:
-            monkeypatch.setattr(folder_module, "_read_bytes", read)
-            larger.save(folder)
-            monkeypatch.setattr(folder_module, "_read_bytes", read_and_replace)
-        return text
-
-    monkeypatch.setattr(folder_module, "_read_bytes", read_and_replace)
-    assert len(Landmarks.open(tmp_path)) == 6
-
-
 def test_a_folder_of_something_else_is_left_alone(small: Landmarks, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "photos").mkdir()
@@ -293,12 +242,6 @@ def test_a_folder_of_something_else_is_left_alone(small: Landmarks, tmp_path: Pa
     (tmp_path / "empty/README").write_text("ours")
     small.save(tmp_path / "empty")
     assert (tmp_path / "empty/README").exists()
-
-
-def test_a_folder_without_a_map_is_no_map(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(BadInputError, match=rf"{folder}.*map\.json"):
-            Landmarks.open(folder)
 
 
 def flipped(content: bytes) -> bytes:
@@ -397,34 +340,6 @@ def test_a_description_that_does_not_fit_the_files_is_refused(
         Landmarks.open(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{", "[" * 200_000, '{"format": "mappable map", "version": 4, "files": {}}'])
-def test_a_description_that_is_damaged_is_refused(small: Landmarks, tmp_path: Path, text: str) -> None:
-    small.save(tmp_path)
-    (tmp_path / "map.json").write_text(text)
-    with pytest.raises(BadInputError, match=r"map\.json"):
-        Landmarks.open(tmp_path)
-
-
-@pytest.mark.parametrize(("old", "new"), [(b"}", b" "), (b"(5, 8)", b"(8, 5)"), (b"False", b"True ")])
-def test_a_broken_header_of_descriptors_is_refused(small: Landmarks, tmp_path: Path, old: bytes, new: bytes) -> None:
-    small.save(tmp_path)
-    file = file_of(tmp_path, "descriptors")
-    file.write_bytes(file.read_bytes().replace(old, new, 1))
-    with pytest.raises(BadInputError, match=f"{file}: "):
-        Landmarks.open(tmp_path)
-
-
-def test_a_covariance_that_cannot_be_is_refused(small: Landmarks, tmp_path: Path) -> None:
-    covariance = np.full((5, 2, 2), np.nan)
-    covariance[3] = np.eye(2)
-    replace(small, covariance=covariance).save(tmp_path)
-    file = file_of(tmp_path, "covariance")
-    file.write_bytes(file.read_bytes()[:-160] + np.full(20, -1.0).tobytes())
-    changed_facts(tmp_path, lambda facts: None)
-    with pytest.raises(BadInputError, match=rf"{file}: .*place 0 .'0\.jpg'"):
-        Landmarks.open(tmp_path)
-
-
 def test_maps_of_earlier_versions_open(small: Landmarks, tmp_path: Path) -> None:
     """They had checksums of blocks of descriptors, and another calibration."""
     small.save(tmp_path)
@@ -437,16 +352,6 @@ def test_maps_of_earlier_versions_open(small: Landmarks, tmp_path: Path) -> None
     assert_same(Landmarks.verify(tmp_path), small)
     Landmarks.open(tmp_path).with_calibration(CALIBRATION).save(tmp_path)
     assert not list(tmp_path.glob("checksums-*"))
-
-
-def test_a_map_tells_whether_its_folder_has_changed(small: Landmarks, described: Describe, tmp_path: Path) -> None:
-    origin = small.save(tmp_path).origin
-    assert origin is not None
-    assert not origin.changed()
-    small.add(*described(2, first=9), small.encoder).save(tmp_path)
-    assert origin.changed()
-    (tmp_path / "map.json").unlink()
-    assert origin.changed()
 
 
 def test_a_change_is_not_saved_over_another_one(small: Landmarks, described: Describe, tmp_path: Path) -> None:

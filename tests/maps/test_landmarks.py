@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mappable.errors import BadInputError
-from mappable.features.about import About
 from mappable.maps.landmarks import Landmarks
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
 Describe = Callable[..., tuple[Places, NDArray[np.float32]]]
-ABOUT = About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1))
 CRS = "EPSG:32632"
 
 
@@ -51,17 +49,6 @@ def test_after_any_changes_a_map_finds_what_a_plain_table_has(
     rows, distances = built.store.nearest(queries, len(plain))
     np.testing.assert_array_equal(rows, np.argsort(squared, axis=1, kind="stable"))
     np.testing.assert_allclose(distances, np.sort(squared, axis=1), rtol=1e-5)
-
-
-def test_a_map_knows_its_frame_and_unit(described: Describe) -> None:
-    frames = [Frame("lab", "frames"), Frame("unused")]
-    places, vectors = described(3, frames=frames, frame="lab")
-    built = Landmarks.build(places, vectors, "0123", about=ABOUT)
-    assert (built.unit, built.frame, built.dimensions, len(built)) == ("frames", frames[0], 2, 3)
-    assert list(built.places.frames) == ["lab"]
-    assert repr(built) == "<Landmarks: 3 landmarks, frame lab (frames), 2-D, encoder 0123, not calibrated>"
-    assert built.about == ABOUT
-    assert built.encoder_file is None
 
 
 def test_half_precision_takes_half_the_room_and_ranks_alike(described: Describe) -> None:
@@ -102,27 +89,6 @@ def test_places_of_another_origin_are_brought_to_the_map(described: Describe) ->
     assert joined.frame == own.frame
 
 
-def test_images_in_different_folders_are_found_again(described: Describe) -> None:
-    one = Landmarks.build(*described(1, root="/data/a"), "e")
-    joined = one.add(*described(1, first=5, root="/data/b"), "e")
-    assert [str(file) for file in joined.places.files] == ["/data/a/0.jpg", "/data/b/5.jpg"]
-    assert ids(joined) == ["0.jpg", "5.jpg"]
-
-
-@pytest.mark.parametrize(
-    ("root", "paths"), [("/", ["data/a/b/5.jpg"]), ("/data/a/b", ["5.jpg"]), ("/data/a", ["b/5.jpg"])]
-)
-def test_images_in_the_folder_of_a_map_leave_its_paths_as_they_are(
-    described: Describe, root: str, paths: list[str]
-) -> None:
-    own = Landmarks.build(*described(2, root="/data/a"), "e")
-    joined = own.add(*described(1, first=5, root=root, path=paths, place_id=["five"]), "e").places
-    assert joined.path.tolist() == ["0.jpg", "1.jpg", "b/5.jpg"]
-    assert joined.place_id.tolist() == ["0.jpg", "1.jpg", "five"]
-    assert [file.as_posix() for file in joined.files] == ["/data/a/0.jpg", "/data/a/1.jpg", "/data/a/b/5.jpg"]
-    assert joined.root == own.places.root
-
-
 def test_what_does_not_belong_into_a_map_is_refused_by_name(described: Describe) -> None:
     places, vectors = described(3)
     built = Landmarks.build(places, vectors, "e")
@@ -155,29 +121,3 @@ def test_what_does_not_belong_into_a_map_is_refused_by_name(described: Describe)
         built.remove(["0.jpg", "x"])
     with pytest.raises(BadInputError, match=r"3.*landmarks"):
         built.remove(ids(built))
-
-
-def test_what_no_map_can_be_built_of_is_refused(described: Describe) -> None:
-    places, vectors = described(3)
-    towns = described(2, frames=[Frame("a"), Frame("b")], frame=["a", "b"], sequence=["a", "b"])
-    refusals: list[tuple[Places, NDArray[np.float32], str, str]] = [
-        (places[[]], vectors[:0], "e", "a map needs at least one landmark"),
-        (*towns, "e", "the places are in frames a, b, but a map has one frame"),
-        (places, vectors[:2], "e", r"3 places, but descriptors of shape \(2, 8\)"),
-        (places, 2 * vectors, "e", r"the descriptor of place 0 \('0\.jpg'\) has length 2, not 1"),
-        (places, vectors, "", "a map needs the fingerprint"),
-    ]
-    for table, array, encoder, problem in refusals:
-        with pytest.raises(BadInputError, match=problem):
-            Landmarks.build(table, array, encoder)
-
-
-def test_a_map_does_not_change_and_changes_nothing(described: Describe) -> None:
-    places, vectors = described(3)
-    built = Landmarks.build(places, vectors, "e")
-    built.add(*described(2, first=5), "e")
-    built.remove(["0.jpg"])
-    assert ids(built) == ["0.jpg", "1.jpg", "2.jpg"]
-    assert vectors.flags.writeable
-    with pytest.raises(ValueError, match="read-only"):
-        built.covariance[0] = 1.0

@@ -11,28 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from mappable.cli.app import app
-from mappable.errors import BadInputError, MappableError
+from mappable.errors import MappableError
 from mappable.localization.map import Map
 from mappable.maps import milvus
 from mappable.maps.exact import Exact
 from mappable.maps.landmarks import Landmarks
-from mappable.maps.milvus import Milvus, checked_uri
+from mappable.maps.milvus import Milvus
 from milvus_server import Server
-
-
-@pytest.mark.parametrize(
-    "uri", ["grpc://host:1", "landmarks.npy", "http://root:secret@host:19530", "no/such/folder/a.db"]
-)
-def test_refuses_a_bad_address(uri: str) -> None:
-    with pytest.raises(BadInputError) as error:
-        checked_uri(uri)
-    assert "secret" not in str(error.value)
-
-
-def test_names_the_extra_if_pymilvus_is_missing(town: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pymilvus", None)
-    with pytest.raises(BadInputError, match=r"pip install 'mappable\[milvus\]'"):
-        town.landmarks.upload(str(tmp_path / "map.db"))
 
 
 @pytest.mark.cluster
@@ -106,37 +91,6 @@ def test_a_large_map_is_searched_approximately(
 
 
 @pytest.mark.cluster
-def test_puts_the_lower_row_first_in_a_tie(uri: str, described: Callable[..., Any]) -> None:
-    places, vectors = described(40)
-    vectors[[31, 4, 17]] = vectors[9]
-    made = Landmarks.build(places, vectors, "encoder").upload(uri)
-    assert made.store.nearest(vectors[[9]], 4)[0].tolist() == [[4, 9, 17, 31]]
-    assert made.store.nearest(vectors[[9]], 2)[0].tolist() == [[4, 9]]
-
-
-@pytest.mark.cluster
-def test_loads_no_landmark_twice(uri: str, described: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(milvus, "MOST_ROWS", 50)
-    places, vectors = described(230)
-    made = Landmarks.build(places, vectors, "encoder")
-    sent: list[int] = []
-    upsert = Milvus._upsert
-
-    def stopping(self: Milvus, rows: Any, descriptors: Any) -> None:
-        upsert(self, rows, descriptors)
-        sent.append(len(rows))
-        if len(sent) == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Milvus, "_upsert", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        made.upload(uri)
-    store = made.upload(uri).store
-    made.upload(uri)
-    assert store._count() == 230
-
-
-@pytest.mark.cluster
 def test_an_incomplete_collection_is_refused(uri: str, town: Any, tmp_path: Path) -> None:
     saved = town.landmarks.upload(uri).save(tmp_path / "map")
     saved.store._client.delete(saved.store.collection, filter="row == 5")
@@ -163,24 +117,6 @@ def test_commands_use_the_map_as_before(uri: str, town: Any, tmp_path: Path) -> 
     smaller = Landmarks.open(tmp_path / "map").remove([town.landmarks.places.place_id[0]]).save(tmp_path / "smaller")
     assert len(list((tmp_path / "smaller").glob("descriptors-*"))) == 1
     np.testing.assert_array_equal(smaller.store.take(np.arange(79)), town.landmarks.store.take(np.arange(1, 80)))
-
-
-@pytest.mark.cluster
-def test_the_server_holds_32_768_numbers_and_no_more(server: Server, tmp_path: Path) -> None:
-    from pymilvus import DataType, MilvusClient, MilvusException
-
-    vectors = np.random.default_rng(0).standard_normal((20, 32_768), dtype=np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    ids = np.array([f"p{row}" for row in range(20)], dtype=np.dtypes.StringDType())
-    store = Milvus.load(server.uri, ids, Exact(vectors))
-    np.testing.assert_array_equal(store.nearest(vectors, 5)[0], Exact(vectors).nearest(vectors, 5)[0])
-    np.testing.assert_array_equal(store.take(np.arange(20)), vectors)
-    client = MilvusClient(server.uri)
-    schema = client.create_schema(auto_id=True)
-    schema.add_field("id", DataType.INT64, is_primary=True)
-    schema.add_field("descriptor", DataType.FLOAT_VECTOR, dim=32_769)
-    with pytest.raises(MilvusException, match="32768"):
-        client.create_collection("too_long", schema=schema)
 
 
 LOAD = """

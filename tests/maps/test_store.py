@@ -5,7 +5,6 @@ import pytest
 
 from mappable.arrays import Floats, Floats32
 from mappable.maps.exact import Exact
-from mappable.maps.store import squared_between
 
 
 def unit(count: int, dimensions: int, seed: int = 0) -> Floats:
@@ -15,27 +14,6 @@ def unit(count: int, dimensions: int, seed: int = 0) -> Floats:
 
 def by_differences(first: Floats32, second: Floats32) -> Floats:
     return np.square(first[:, None].astype(np.float64) - second[None].astype(np.float64)).sum(axis=2)
-
-
-@pytest.mark.parametrize("dimensions", [8, 512, 8192])
-@pytest.mark.parametrize("length", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("apart", [0.0, 1e-6, 1e-4, 1e-2, 0.05, 0.5])
-def test_near_duplicates_have_the_distances_of_their_differences(dimensions: int, length: float, apart: float) -> None:
-    """In single precision alone, equal descriptors of length one come out up to 0.001 apart."""
-    some = unit(6, dimensions)
-    first = (length * some).astype(np.float32)
-    second = (length * (some + apart * unit(6, dimensions, seed=1))).astype(np.float32)
-    expected = by_differences(first, second)
-    assert np.sqrt(squared_between(first, second)) == pytest.approx(np.sqrt(expected), rel=1e-3, abs=1e-7 * length)
-
-
-def test_numbers_that_are_not_finite_stay_visible() -> None:
-    first = unit(3, 4).astype(np.float32)
-    first[1, 2] = np.nan
-    with np.errstate(invalid="ignore"):
-        squared = squared_between(first, unit(2, 4).astype(np.float32))
-    assert np.isnan(squared[1]).all()
-    assert np.isfinite(squared[[0, 2]]).all()
 
 
 @pytest.mark.parametrize("dimensions", [3, 64, 4096])

@@ -25,18 +25,6 @@ def test_wrapping_keeps_the_direction_and_ends_in_the_half_open_circle(angle: fl
     assert abs(direction(wrapped) - direction(angle)) < 1e-9
 
 
-@given(st.floats(-math.pi, math.pi, exclude_min=True))
-def test_an_angle_already_in_the_circle_is_kept_to_the_bit(angle: float) -> None:
-    assert np.float64(wrap(angle)).tobytes() == np.float64(angle).tobytes()
-
-
-def test_unknown_stays_unknown_and_infinity_stays_to_be_refused() -> None:
-    wrapped = wrap(np.array([math.nan, math.inf, -math.inf, 7.0]))
-    assert np.isnan(wrapped[0])
-    assert wrapped[1:].tolist() == [math.inf, -math.inf, pytest.approx(7.0 - 2 * math.pi)]
-    assert isinstance(wrap(1.0), float)
-
-
 @pytest.mark.parametrize(("heading", "east_north"), [(0, (0, 1)), (90, (1, 0)), (180, (0, -1)), (270, (-1, 0))])
 def test_the_compass_points_where_it_should(heading: float, east_north: tuple[int, int]) -> None:
     yaw = yaw_from_compass(math.radians(heading))

@@ -5,15 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mappable.places.checks import check, check_images, motionless, outlier_rows
+from mappable.places.checks import check, check_images
 from mappable.places.frames import Frame
-from mappable.places.routes import thinned
 from mappable.places.survey import survey
 from mappable.places.table import Places
 
 COUNT = 60  # places of a visit
 ANGLE = np.linspace(0, 4 * np.pi, 2 * COUNT)
-STREET = np.arange(COUNT) * 2.0
 
 
 def visits(count: int = COUNT, step: float = 2.0, **columns: Any) -> Places:
@@ -65,22 +63,6 @@ def test_each_problem_has_its_warning(places: Places, parts: list[str]) -> None:
     assert bool(warnings) == bool(parts)
 
 
-def test_the_options_that_are_named_help() -> None:
-    jumping = moved({30: 4000.0, 90: 150.0})
-    assert outlier_rows(jumping).tolist() == [30, 90]
-    assert check(jumping[np.setdiff1d(np.arange(120), outlier_rows(jumping))]) == ()
-    standing = moved(dict.fromkeys(range(20, 40), 40.0))
-    assert motionless(standing).sum() == 19
-    views = visits(x=np.repeat(np.arange(24) * 10.0, 5), yaw=np.tile(np.arange(5) * 1.2, 24))
-    assert motionless(views).sum() == 0  # several directions at one position are no repeats
-    assert check(standing[thinned(standing, 1.0)]) == ()
-
-
-def test_a_place_far_from_all_others_is_named() -> None:
-    (note,) = check(moved({119: 5000.0}))
-    assert note.items == ("b/59.jpg: 4,882.0 m",)
-
-
 @pytest.mark.parametrize(
     ("places", "radii"),
     [
@@ -94,16 +76,6 @@ def test_a_place_far_from_all_others_is_named() -> None:
 )
 def test_radii_come_from_spacing_accuracy_and_unit(places: Places, radii: tuple[float, float]) -> None:
     assert (survey(places).positive_radius, survey(places).negative_radius) == radii
-
-
-def test_in_a_small_area_radii_leave_negatives_and_landmarks_look_both_ways() -> None:
-    angle = np.linspace(0, 2 * np.pi, COUNT, endpoint=False)
-    ring = {"x": np.tile(6 * np.cos(angle), 2), "y": np.tile(6 * np.sin(angle), 2)}
-    seen = survey(visits(**ring))
-    assert seen.positive_radius < 2  # five times the spacing is 3.1 m
-    assert np.mean(np.hypot(ring["x"] - 6, ring["y"]) > seen.negative_radius) > 0.5
-    both_ways = survey(visits(**ring, yaw=np.repeat([0.0, np.pi], COUNT)))
-    assert both_ways.landmarks_needed == 2 * survey(visits(**ring, yaw=np.zeros(120))).landmarks_needed
 
 
 def test_frozen_images_a_border_and_images_upside_down_are_reported() -> None:

@@ -1,9 +1,8 @@
 """Raw images: the Bayer mosaic and the undistortion table, against slow independent computations."""
 
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +11,8 @@ from PIL import Image
 from scipy.ndimage import map_coordinates
 
 from mappable.errors import BadImageError
-from mappable.places.decoding import Bayer, RawDecoding, demosaic, undistort
+from mappable.places.decoding import RawDecoding, undistort
 from mappable.places.images import decode_image, load_image
-
-PATTERNS = get_args(Bayer)
-SIZES = [(2, 2), (2, 3), (3, 2), (3, 3), (4, 6), (5, 4), (7, 9)]  # height, width
 
 
 def mosaic(color: NDArray[np.uint8], bayer: str) -> NDArray[np.uint8]:
@@ -63,36 +59,6 @@ def write_table(file: Path, columns: NDArray[np.float64], rows: NDArray[np.float
 
 def random_image(height: int, width: int, seed: int = 0) -> NDArray[np.uint8]:
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-
-
-@pytest.mark.parametrize("bayer", PATTERNS)
-@pytest.mark.parametrize(("height", "width"), SIZES)
-def test_demosaicing_is_the_mean_of_the_nearest_samples(bayer: Bayer, height: int, width: int) -> None:
-    raw = random_image(height, width)[..., 0]
-    assert np.array_equal(demosaic(raw, bayer), slow_demosaic(raw, bayer))
-
-
-def test_an_image_too_small_for_a_mosaic_is_reported_by_name(tmp_path: Path) -> None:
-    Image.fromarray(np.zeros((1, 5), dtype=np.uint8)).save(tmp_path / "line.png")
-    with pytest.raises(BadImageError, match=r"line\.png.*5x1"):
-        load_image(tmp_path / "line.png", (4, 4), decoding=RawDecoding("GBRG"))
-
-
-@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "CMYK"])
-def test_an_image_in_color_is_read_as_it_is(mode: str, draw: Callable[..., Path], tmp_path: Path) -> None:
-    file = tmp_path / "color.tiff"
-    Image.open(draw(tmp_path / "drawn.png")).convert(mode).save(file)
-    assert np.array_equal(load_image(file, (8, 6), decoding=RawDecoding("GBRG")), load_image(file, (8, 6)))
-
-
-@pytest.mark.parametrize("mode", ["1", "LA", "I;16", "I", "F"])
-def test_an_image_without_color_that_is_no_raw_one_is_refused(mode: str, tmp_path: Path) -> None:
-    file = tmp_path / "gray.tiff"
-    Image.new(mode, (8, 6)).save(file)
-    with pytest.raises(
-        BadImageError, match=rf"gray\.tiff: mode is {mode}, expected one 8-bit channel for a raw GBRG image"
-    ):
-        load_image(file, (8, 6), decoding=RawDecoding("GBRG"))
 
 
 def test_decodings_agree_if_their_tables_have_the_same_content(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """Places on disk: nothing is lost, nothing is half written, and other files are refused."""
 
-import json
 import math
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappable.checksums import UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.places.decoding import RawDecoding
 from mappable.places.files import FORMAT, is_own_table, load_places, save_places
@@ -126,64 +123,6 @@ def test_a_root_inside_the_folder_of_the_table_moves_with_it(tmp_path: Path, suf
         assert load_places(tmp_path / "moved" / f"t.{suffix}").root == tmp_path / expected
 
 
-def test_a_relative_root_is_stored_from_the_folder_of_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    save_places(small("images"), "places.parquet")
-    monkeypatch.chdir("/")
-    assert load_places(tmp_path).root == tmp_path / "images"
-
-
-@both_kinds
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, suffix: str) -> None:
-    (tmp_path / "file").write_text("in the way")
-    (tmp_path / f"folder.{suffix}").mkdir()
-    for file in (tmp_path / "file" / f"t.{suffix}", tmp_path / f"folder.{suffix}", tmp_path / "t.xlsx"):
-        with pytest.raises(BadInputError, match=str(file.with_suffix(""))):
-            save_places(small(), file)
-    assert list(tmp_path.glob(".*")) == []
-
-
-def rewrite_about(file: Path, **changes: Any) -> None:
-    """Change our JSON in or beside a saved table, with a correct checksum."""
-    changes |= {"checksum": UNSEALED}
-    if file.suffix == ".csv":
-        side = file.with_name(f"{file.name}.json")
-        side.write_bytes(seal(json.dumps(json.loads(side.read_text()) | changes).encode()))
-        return
-    table = pyarrow.parquet.read_table(file)
-    about = json.loads(table.schema.metadata[b"mappable"]) | changes
-    pyarrow.parquet.write_table(table.replace_schema_metadata({b"mappable": json.dumps(about).encode()}), file)
-    file.write_bytes(seal(file.read_bytes()))
-
-
-@both_kinds
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"frames": None},
-        {"frames": []},
-        {"frames": ["town"]},
-        {"frames": [{"name": "town"}]},
-        {"frames": [{"name": "town", "unit": "m", "crs": None, "origin": ["x", 0, 0], "axes": [[1, 0, 0]]}]},
-        {"root": 5},
-        {"notes": [{"text": "no items"}]},
-        {"decoding": {"bayer": "XYZW"}},
-        {"decoding": {"unknown": 1}},
-        {"dimensions": "2"},
-    ],
-)
-def test_invalid_metadata_name_the_file(tmp_path: Path, suffix: str, changes: dict[str, Any]) -> None:
-    file = tmp_path / f"t.{suffix}"
-    save_places(small(), file)
-    rewrite_about(file, **changes)
-    with pytest.raises(BadInputError) as caught:
-        load_places(file)
-    assert str(caught.value).startswith(f"{file}: ")
-    assert "\n" not in str(caught.value)
-
-
 def with_column(name: str, values: Any) -> Callable[[Path], object]:
     def damage(file: Path) -> None:
         table = pyarrow.parquet.read_table(file)
@@ -238,23 +177,3 @@ def test_damage_is_named_by_file_and_row(
     with pytest.raises(BadInputError, match=where) as caught:
         load_places(tmp_path / name)
     assert "\n" not in str(caught.value)
-
-
-def test_tables_of_other_programs_are_known_as_such(tmp_path: Path) -> None:
-    pyarrow.parquet.write_table(pyarrow.table({"path": ["a.jpg"]}), tmp_path / "t.parquet")
-    (tmp_path / "t.csv").write_text("path,x,y\na.jpg,0,0\n")
-    for name in ("t.parquet", "t.csv"):
-        with pytest.raises(BadInputError, match=f"{name}: .*'manifest'"):
-            load_places(tmp_path / name)
-        assert not is_own_table(tmp_path / name)
-    (tmp_path / "t.csv.json").write_text('{"labels": []}')
-    assert not is_own_table(tmp_path / "t.csv")
-    assert not is_own_table(tmp_path / "missing.parquet")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-@both_kinds
-def test_a_read_only_folder_is_named(tmp_path: Path, suffix: str) -> None:
-    tmp_path.chmod(0o555)
-    with pytest.raises(BadInputError, match=rf"{suffix}.*Permission"):
-        save_places(small(), tmp_path / f"t.{suffix}")

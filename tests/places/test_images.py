@@ -7,7 +7,6 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from mappable.errors import BadImageError, BadInputError
+from mappable.errors import BadImageError
 from mappable.places.images import (
     check_image,
     decode_image,
-    load_image,
-    parse_size,
 )
 
 FITS = ["crop", "pad", "stretch"]
@@ -130,31 +127,6 @@ def test_a_jpeg_decoded_at_a_fraction_of_its_size_agrees_with_the_full_one(
         assert edge.mean() < 2.5  # no drift towards the far edges where the size is no multiple of 8
 
 
-@pytest.mark.parametrize("turn", [False, True])
-def test_a_jpeg_is_never_decoded_smaller_than_needed_along_either_side(turn: bool) -> None:
-    stripes = np.tile((127.5 + 110 * np.sin(np.arange(400) * 2 * np.pi / 16)).astype(np.uint8), (1600, 1))
-    image, size = Image.fromarray(stripes), (100, 60)  # 4 and 27 times smaller: a quarter must be the limit
-    if turn:
-        image, size = image.transpose(Image.Transpose.ROTATE_90), size[::-1]
-    data = encoded(image, "JPEG", quality=95)
-    found = decode_image(data, size, "stretch")
-    assert np.ptp(found) > 120  # an eighth would leave two pixels a stripe, and next to no contrast
-    assert np.abs(found - reference(data, size, "stretch")).mean() < 10
-
-
-@pytest.mark.parametrize("fit", FITS)
-@pytest.mark.parametrize(
-    "full", [(1, 1), (1, 2), (2, 1), (3000, 1), (1, 3000), (65_000, 3), (16, 5000), (7, 7)], ids=str
-)
-def test_tiny_and_narrow_images_come_out_at_the_wanted_size(fit: Any, full: tuple[int, int]) -> None:
-    image = Image.new("RGB", full, (10, 200, 30))
-    for kind, tolerance in (("PNG", 0), ("JPEG", 3)):
-        found = decode_image(encoded(image, kind), (24, 18), fit)
-        assert found.shape == (18, 24, 3)
-        middle = found[9, 12] if fit != "pad" else found.max(axis=(0, 1))
-        assert np.abs(middle - np.array((10.0, 200.0, 30.0))).max() <= tolerance
-
-
 RAMP = np.tile(np.linspace(0, 255, 32).astype(np.uint8), (24, 1))
 GRAY, COLORS, PALETTE = Image.fromarray(RAMP), waves(32, 24, 20), waves(32, 24, 20).quantize(16)
 SIXTEEN_BITS = Image.fromarray(RAMP.astype(np.uint16) * 257)
@@ -242,28 +214,6 @@ def test_damage_within_the_pixels_is_found_by_the_strict_check(kind: str, length
         check_image(bytes(data))
 
 
-def test_a_missing_or_unreadable_file_is_named_with_the_reason(tmp_path: Path) -> None:
-    (tmp_path / "empty.jpg").touch()
-    (tmp_path / "folder.jpg").mkdir()
-    for name, reason in (
-        ("missing.jpg", "no such file or directory"),
-        ("empty.jpg", "empty file (0 bytes)"),
-        ("folder.jpg", "is a directory"),
-        ("zero\0byte.jpg", "embedded null byte"),
-    ):
-        with pytest.raises(BadImageError) as caught:
-            load_image(tmp_path / name, (24, 18))
-        assert (caught.value.path, caught.value.reason) == (str(tmp_path / name), reason)
-
-
-@pytest.mark.filterwarnings("ignore:Corrupt EXIF data:UserWarning")
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
-@pytest.mark.parametrize("damage", [b"garbage", b"II*\0\xff\xff\xff\xff", b"MM\0*\0\0\0\x08\0\x05\x01\x12"])
-def test_damaged_exif_data_leave_the_pixels_alone(damage: bytes, kind: str) -> None:
-    plain, damaged = encoded(COLORS, kind), encoded(COLORS, kind, exif=b"Exif\0\0" + damage)
-    assert np.array_equal(decode_image(damaged, (32, 24)), decode_image(plain, (32, 24)))
-
-
 @contextmanager
 def error_names(name: str) -> Iterator[None]:
     try:
@@ -293,13 +243,3 @@ def test_a_damaged_file_is_an_image_or_an_error_with_its_name(kind: str, filters
         for function in (lambda: decode_image(damaged, (8, 6), name="x.jpg"), lambda: check_image(damaged, "x.jpg")):
             with suppress(BadImageError), error_names("x.jpg"):
                 function()
-
-
-def test_a_size_is_width_by_height() -> None:
-    assert (parse_size("240x180"), parse_size("320X240")) == ((240, 180), (320, 240))
-    for text in ("", "240x", "0x180", "-2x3", "1x2x3", "2.5x3", "²x3", "240×180"):
-        with pytest.raises(BadInputError, match="WIDTHxHEIGHT"):
-            parse_size(text)
-    for size, fit in (((8, 8), "zoom"), ((8, 0), "crop")):
-        with pytest.raises(BadInputError, match="expected"):
-            decode_image(encoded(GRAY, "PNG"), size, fit)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappable.errors import BadInputError, BadRowError
+from mappable.errors import BadInputError
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.joining import concatenate
@@ -51,38 +51,6 @@ def test_ids_stay_unless_two_tables_share_one_that_is_a_path() -> None:
     assert apart.place_id.tolist() == ["a.jpg", "my own"]
     shared = concatenate([table("/d/one", "a.jpg"), table("/d/two", "a.jpg"), table("/d/3", "b.jpg", place_id=["own"])])
     assert shared.place_id.tolist() == ["one/a.jpg", "two/a.jpg", "own"]
-
-
-def test_frames_that_share_but_a_name_are_joined_with_a_warning() -> None:
-    same_root = concatenate([table("/d/one", "a.jpg"), table("/d/one", "b.jpg")])
-    assert same_root.notes == ()
-    (note,) = concatenate([table("/d/one", "a.jpg"), table("/d/two", "b.jpg")]).notes
-    assert note.warning
-    assert "/d/one, /d/two" in note.items[0]
-
-
-def test_an_id_in_both_tables_is_refused() -> None:
-    with pytest.raises(BadRowError, match=r"place_id.*'same'"):
-        concatenate([table("/d/one", "a.jpg", place_id=["same"]), table("/d/two", "a.jpg", place_id=["same"])])
-
-
-def test_a_file_in_both_tables_is_refused() -> None:
-    with pytest.raises(BadRowError, match=r"path is 'one/a.jpg'"):
-        concatenate([table("/d/one", "a.jpg"), table("/d", "one/a.jpg")])
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        Frame("town", unit="frames"),
-        Frame("town", crs="EPSG:32632"),
-        Frame("town", origin=(1.0, 0.0, 0.0)),
-        Frame("town", axes=((0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))),
-    ],
-)
-def test_one_name_for_two_frames_is_refused(other: Frame) -> None:
-    with pytest.raises(BadInputError, match=r"frame 'town' has two definitions"):
-        concatenate([table("/d", "a.jpg"), table("/d", "b.jpg", frames=other)])
 
 
 ORIGINS = st.tuples(*[st.integers(-(10**7), 10**7).map(float)] * 3)

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from mappable.errors import BadInputError
 from mappable.places.lenses import Lens
 
 SIZE, FOCAL, CENTER = (40, 30), (30.0, 32.0), (19.0, 15.5)
@@ -49,11 +48,3 @@ def test_a_lens_scales_with_its_images() -> None:
     assert (lens.focal, lens.center) == ((15.0, 16.0), (9.25, 7.5))
     assert Lens((0, 0), FOCAL, CENTER, "plumb_bob", (-0.2,)).scaled(20, 15).focal == FOCAL
     assert not Lens(SIZE, FOCAL, CENTER, "plumb_bob", (0.0,) * 5).distorts
-
-
-@pytest.mark.parametrize(
-    ("focal", "model", "words"), [((0.0, 1.0), "plumb_bob", "not those of a camera"), (FOCAL, "magic", "'magic'")]
-)
-def test_what_is_no_lens_is_refused(focal: tuple[float, float], model: str, words: str) -> None:
-    with pytest.raises(BadInputError, match=words):
-        Lens(SIZE, focal, CENTER, model, (0.0,))

@@ -18,11 +18,10 @@ from filelock import FileLock
 from mappable.arrays import Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.places import packing
-from mappable.places.cache import PackedImages, find_pack, find_packed, pack_folder
+from mappable.places.cache import PackedImages, find_packed, pack_folder
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.images import load_image
-from mappable.places.joining import concatenate
 from mappable.places.packing import pack_images
 from mappable.places.table import Places
 
@@ -96,23 +95,6 @@ def test_only_new_content_is_decoded(places: Places, out: Path, draw: Draw, deco
     pack, _ = pack_images(changed, out, size=SIZE)
     assert decoded == ["030.jpg"]
     np.testing.assert_array_equal(pack.load(changed), from_files(changed))
-
-
-def test_size_fit_and_raw_decoding_have_packs_of_their_own(places: Places, out: Path, tmp_path: Path) -> None:
-    for settings in ({"size": SIZE}, {"size": SIZE, "fit": "pad"}, {"size": (16, 12)}):
-        pack_images(places[:3], out, **settings)
-    assert find_pack(out, size=(16, 12)).size == (16, 12)
-    assert find_pack(out, size=SIZE, fit="pad").fit == "pad"
-    assert (find_pack(out).size, find_pack(out).fit) == (SIZE, "crop")  # the largest
-    with pytest.raises(BadInputError, match=r"out: .* 16x12-pad.*16x12-crop, 32x24"):
-        find_pack(out, size=(16, 12), fit="pad")
-    with pytest.raises(BadInputError, match="empty: "):
-        find_pack(tmp_path / "empty")
-    folders = {pack_folder(out, SIZE, "crop"), pack_folder(out, SIZE, "crop", RawDecoding("GBRG"))}
-    for content in (b"one", b"two"):
-        (tmp_path / "table.bin").write_bytes(content)
-        folders.add(pack_folder(out, SIZE, "crop", RawDecoding("GBRG", str(tmp_path / "table.bin"))))
-    assert len(folders) == 4
 
 
 def test_packed_images_are_found_if_all_are_there(places: Places, out: Path, tmp_path: Path) -> None:
@@ -193,18 +175,6 @@ def test_a_damaged_index_is_refused(places: Places, out: Path) -> None:
         index.write_bytes(whole)
 
 
-def test_the_next_run_completes_a_truncated_file_and_a_damaged_header(places: Places, out: Path) -> None:
-    pack, _ = pack_images(places, out, size=SIZE)
-    os.truncate(pack.folder / "images.npy", 128 + 20 * ROW + 7)
-    with pytest.raises(BadInputError, match="truncated"):
-        PackedImages(pack.folder)
-    with (pack.folder / "images.npy").open("r+b") as stream:
-        stream.write(bytes(20))
-    again, _ = pack_images(places, out, size=SIZE)
-    np.testing.assert_array_equal(again.load(places), from_files(places))
-    np.testing.assert_array_equal(np.load(pack.folder / "images.npy"), again.images)
-
-
 @pytest.mark.parametrize("room", [300, 20 * ROW])
 def test_a_full_disk_names_the_file_and_the_next_run_continues(
     places: Places, out: Path, full_disk: Callable[[int], AbstractContextManager[None]], room: int
@@ -260,58 +230,3 @@ def test_a_second_process_is_refused_or_waits(places: Places, out: Path, decoded
         assert (waiting.is_alive(), decoded) == (True, [])
     waiting.join(60)
     assert [len(pack) for pack in packs] == [COUNT]
-
-
-def test_a_folder_that_is_no_pack_is_refused(places: Places, out: Path, rewrite: Callable[..., None]) -> None:
-    pack, _ = pack_images(places[:1], out, size=SIZE)
-    about = pack.folder / "pack.json"
-    sound = {"format": "mappable pack", "version": 2, "width": 32, "height": 24, "fit": "crop"}
-    for wrong in ({"fit": "round"}, {"width": -1}, {"height": "high"}):
-        rewrite(about, sound | wrong)
-        with pytest.raises(BadInputError, match=r"pack\.json.*damaged"):
-            PackedImages(pack.folder)
-    about.unlink()
-    with pytest.raises(BadInputError, match=r"no pack.*pack\.json"):
-        PackedImages(pack.folder)
-
-
-def test_a_row_is_never_given_to_another_image(places: Places, out: Path, draw: Draw) -> None:
-    """Damage the last row, run with a new image first and a bad one that stops the run, then with the old images."""
-    few = places[:3]
-    pack, _ = pack_images(few, out, size=SIZE)
-    flip_a_bit(pack.folder / "images.npy", -1)
-    draw(places.root / "new.jpg")
-    (places.root / "bad.jpg").write_bytes(b"")
-    paths = ["new.jpg", "bad.jpg", *few.path]
-    more = Places(path=paths, x=np.zeros(5), y=np.zeros(5), frames=Frame("local"), root=places.root)
-    with pytest.raises(BadImageError):
-        pack_images(more, out, size=SIZE, verify=True)
-    pack_images(few, out, size=SIZE)
-    np.testing.assert_array_equal(find_pack(out).load(few), from_files(few))
-
-
-def test_files_of_another_set_are_not_confused(out: Path, tmp_path: Path) -> None:
-    """Two sets with a file of one name, size and time, but not of one content."""
-    sets = []
-    for name, value in (("one", 50), ("two", 200)):
-        file = tmp_path / name / "0.ppm"
-        file.parent.mkdir()
-        file.write_bytes(b"P6 32 24 255\n" + bytes([value]) * ROW)
-        os.utime(file, ns=(10**18, 10**18))
-        sets.append(Places(path=["0.ppm"], x=[0.0], y=[0.0], frames=Frame("local"), root=file.parent))
-    for number, value in ((0, 50), (1, 200), (0, 50)):
-        pack, _ = pack_images(sets[number], out, size=SIZE)
-        assert (pack.load(sets[number]) == value).all()
-
-
-def test_places_of_a_joined_table_and_of_a_moved_collection_find_their_rows(
-    places: Places, out: Path, tmp_path: Path
-) -> None:
-    pack, _ = pack_images(places, out, size=SIZE)
-    other = Places(path=["a.jpg"], x=[0.0], y=[0.0], frames=Frame("elsewhere"), sequence="b", root=tmp_path / "other")
-    np.testing.assert_array_equal(pack.load(concatenate([other, places])[1:]), pack.load(places))
-    elsewhere = places.replace(root=tmp_path / "elsewhere")
-    with pytest.raises(BadInputError, match="packed"):
-        pack.rows(elsewhere)
-    places.root.rename(tmp_path / "elsewhere")
-    np.testing.assert_array_equal(pack.rows(elsewhere), np.arange(COUNT))

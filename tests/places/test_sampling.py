@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from mappable.errors import BadInputError
 from mappable.places.sampling import farthest_points
 
 GRID = hnp.arrays(
@@ -54,15 +53,3 @@ def test_fewer_points_are_a_prefix_and_more_never_cover_worse(positions: np.ndar
         radii.append(covering_radius(positions, chosen))
     assert radii == sorted(radii, reverse=True)
     assert radii[-1] == 0
-
-
-def test_the_seed_decides_the_first_point() -> None:
-    positions = np.random.default_rng(0).normal(size=(50, 2))
-    assert len({int(farthest_points(positions, 1, seed)[0]) for seed in range(20)}) > 5
-    assert farthest_points(positions, 9, 3).tolist() == farthest_points(positions, 9, 3).tolist()
-
-
-@pytest.mark.parametrize("count", [0, 4])
-def test_a_count_that_cannot_be_is_refused(count: int) -> None:
-    with pytest.raises(BadInputError, match=rf"{count}.*3"):
-        farthest_points(np.zeros((3, 2)), count)

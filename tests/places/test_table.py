@@ -1,7 +1,6 @@
 """The table of places: what it accepts, refuses, returns and keeps."""
 
 import math
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from mappable.errors import BadInputError, BadRowError
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.notes import Note
-from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, TEXT_COLUMNS, Places
+from mappable.places.table import NO_TIME, NUMBER_COLUMNS, TEXT_COLUMNS, Places
 
 NAN, INF = math.nan, math.inf
 TWO_FRAMES = [Frame("a"), Frame("b", "frames")]
@@ -96,13 +95,6 @@ def test_a_column_of_the_wrong_type_or_length_is_refused(part: str, changes: dic
         table(2, **changes)
 
 
-@pytest.mark.parametrize(
-    "path", ["a..b.jpg", "..a.jpg", "a/...jpg", "a/b..", "back\\slash.jpg", "10:30.jpg", " ", "café"]
-)
-def test_dots_and_blanks_may_be_part_of_a_name(path: str) -> None:
-    assert table(1, path=[path]).path[0] == path
-
-
 def test_defaults_are_unknown() -> None:
     places = table(2)
     assert np.isnan([places.z, places.yaw]).all()
@@ -112,31 +104,6 @@ def test_defaults_are_unknown() -> None:
     assert {*places.sequence, *places.condition, *places.split, *places.role} == {""}
     assert (places.dimensions, places.decoding, places.notes) == (2, None, ())
     assert places.table["z"].null_count == places.table["time"].null_count == 2
-
-
-def test_columns_are_read_only_copies_of_the_promised_types() -> None:
-    x, names = np.zeros(2, dtype=np.float32), np.array(["a", "b"])
-    places = table(2, x=x, path=names, time=np.array([1, 2], dtype=np.int32), condition="rain")
-    assert (places.x.dtype, places.time.dtype, places.path.dtype) == (np.float64, np.int64, np.dtype(object))
-    assert {type(text) for text in places.path} == {str}
-    assert places.condition.tolist() == ["rain", "rain"]
-    for name in COLUMNS:
-        with pytest.raises(ValueError, match="read-only"):
-            getattr(places, name)[0] = getattr(places, name)[1]
-    x[0] = 5.0
-    assert places.x[0] == 0.0
-    with pytest.raises(AttributeError):
-        places.x = x  # type: ignore[misc]
-    with pytest.raises(AttributeError):
-        _ = places.w
-    assert pickle.loads(pickle.dumps(places)) == places
-
-
-@given(st.floats(-1e4, 1e4))
-def test_yaw_is_wrapped(yaw: float) -> None:
-    wrapped = table(1, yaw=[yaw]).yaw[0]
-    assert -math.pi < wrapped <= math.pi
-    assert np.exp(1j * wrapped) == pytest.approx(np.exp(1j * yaw), abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -156,13 +123,6 @@ def test_rows_are_taken_by_slice_mask_or_number(rows: Any, expected: list[int]) 
     assert table(5)[rows].x.tolist() == expected
 
 
-def test_rows_that_repeat_or_do_not_exist_are_refused() -> None:
-    with pytest.raises(BadRowError):
-        table(5)[[1, 1]]
-    with pytest.raises(IndexError):
-        table(5)[[5]]
-
-
 def test_taking_rows_keeps_everything_else() -> None:
     notes = (Note("seen"),)
     places = table(3, root="/data", dimensions=3, z=np.zeros(3), decoding=RawDecoding("GBRG"), notes=notes)
@@ -172,12 +132,6 @@ def test_taking_rows_keeps_everything_else() -> None:
     assert part.files == [Path("/data/images/1.jpg"), Path("/data/images/2.jpg")]
     assert part.positions.tolist() == [[1, 0, 0], [2, 0, 0]]
     assert table(2).positions.tolist() == [[0, 0], [1, 0]]
-
-
-def test_an_empty_table_is_a_table() -> None:
-    empty = Places(path=[], x=[], y=[], frames=[])
-    assert (len(empty), empty.sequences(), empty.positions.shape) == (0, {}, (0, 2))
-    assert empty == empty[[]] == empty.in_time_order() == empty.where(split="test")
 
 
 def test_where_filters_by_text_columns() -> None:
@@ -208,14 +162,6 @@ def test_equality_ignores_root_and_notes() -> None:
     assert places != "places"
     with pytest.raises(BadRowError, match=r"x.*nan"):
         places.replace(x=[NAN, 0.0])
-
-
-def test_the_unit_is_that_of_all_frames() -> None:
-    assert (table(1).unit, table(1, frames=Frame("ride", unit="frames")).unit) == ("m", "frames")
-    mixed = table(2, frames=TWO_FRAMES, frame=["a", "b"], sequence=["1", "2"])
-    with pytest.raises(BadInputError, match=r"a, b.*units"):
-        _ = mixed.unit
-    assert repr(mixed) == "<Places: 2 places, 2 sequences, frames a (m), b (frames)>"
 
 
 @given(st.lists(st.sampled_from(["", "b", "a", "é", "B"]), max_size=30))

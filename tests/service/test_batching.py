@@ -2,15 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from mappable.arrays import Floats32, Pixels
-from mappable.service.batching import LARGEST_BATCH, MEASURING_SECONDS, Batcher, measure
-
-NOISE = np.random.default_rng(0)
+from mappable.service.batching import Batcher
 
 
 def describe(pixels: Pixels) -> Floats32:
@@ -20,30 +17,6 @@ def describe(pixels: Pixels) -> Floats32:
 
 def image(number: int) -> Pixels:
     return np.full((2, 2, 3), number, dtype=np.uint8)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [
-        (lambda images: 0.002 * images, 1),
-        (lambda images: 0.005, LARGEST_BATCH),
-        (lambda images: 0.005 + 0.002 * images, 16),  # a larger one gains less than a tenth
-        (lambda images: 0.01 * images * NOISE.uniform(0.96, 1.0), 1),
-        (lambda images: 100.0 * images, 1),
-    ],
-)
-def test_the_size_is_what_pays(seconds: Callable[[int], float], expected: int) -> None:
-    now = 0.0
-
-    def slowly(pixels: Pixels) -> Floats32:
-        nonlocal now
-        now += seconds(len(pixels))
-        return describe(pixels)
-
-    size = measure(slowly, (8, 6), lambda: now)
-    assert size.images == expected
-    assert size.per_second == pytest.approx(expected / seconds(expected), rel=0.05)
-    assert now < max(MEASURING_SECONDS, 2 * seconds(1))
 
 
 @pytest.fixture

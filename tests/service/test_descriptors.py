@@ -2,7 +2,6 @@
 
 import io
 import json
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,11 @@ import numpy as np
 import pytest
 
 from mappable.arrays import Floats32
-from mappable.features.descriptors import Described
 from mappable.features.opening import open_file
 from mappable.localization import build_map
-from mappable.localization.build import build_map_of
 from mappable.maps import Landmarks
 from mappable.maps.encoders import encoder_of
 from mappable.places import Places
-from mappable.service.bodies import BRACKET_MEMORY, JSON_MEMORY
 
 pytestmark = pytest.mark.medium
 Start = Callable[..., Any]
@@ -95,31 +91,6 @@ def test_descriptors_that_cannot_be_used_are_refused(client: Any, asked: tuple[s
     )
     missing = client.post("/locate/descriptors", npy(descriptors), NPY)
     assert (missing.status, "encoder" in missing.error) == (422, True)
-
-
-@pytest.mark.parametrize("part", ["0,", "[],", "{},", "[{}],", '{"":{}},', '"aé",'])
-def test_parsing_json_needs_no_more_memory_than_is_reserved(part: str) -> None:
-    body = f"[{part * 20_000}0]".encode()
-    tracemalloc.start()
-    json.loads(body)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak <= JSON_MEMORY * len(body) + BRACKET_MEMORY * (body.count(b"[") + body.count(b"{"))
-
-
-def test_a_map_of_foreign_descriptors_is_served_without_an_encoder(
-    start: Start, wall: Places, tmp_path: Path, images: list[tuple[str, bytes]]
-) -> None:
-    numbers = np.column_stack([np.ones(len(wall)), wall.x / 40, wall.y / 40]).astype(np.float32)
-    numbers /= np.linalg.norm(numbers, axis=1, keepdims=True)
-    build_map_of(Described(wall, numbers), "others", landmarks=40).save(tmp_path / "map")
-    client = start(tmp_path / "map")
-    assert client.get("/map").json["encoder"] == "others"
-    sent = client.post("/locate/descriptors?encoder=others", npy(numbers[:3]), NPY)
-    assert (sent.status, len(sent.json["positions"])) == (200, 3)
-    for address in ("/locate", "/recover"):
-        refused = client.post_files(address, images[:2])
-        assert (refused.status, "the map has no encoder" in refused.error) == (422, True), refused.body
 
 
 @pytest.mark.parametrize("kind", ["hub", "onnx"])

@@ -63,32 +63,6 @@ def test_a_bad_image_does_not_spoil_the_others(client: Any, images: Images) -> N
     assert client.post_files("/locate", [bad]).error == second["error"]
 
 
-def test_images_of_a_drive_locate_together(client: Any, images: Images, wall: Places, map_folder: Path) -> None:
-    encoder = Encoder.load(map_folder.parent / "encoder.safetensors")
-    descriptors = encoder.embed(wall.where(split="test"))
-    together = Map(Landmarks.open(map_folder)).locate_drive(descriptors)
-    found = client.post_files("/locate?sequence=true", [*images[:5], ("bad.png", b"bad"), *images[5:]])
-    assert found.status == 207
-    told = [one["coordinates"] for one in found.json["positions"] if not one["error"]]
-    np.testing.assert_allclose(told, [one.coordinates for one in together], atol=1e-2)
-
-
-def test_a_higher_coverage_gives_wider_intervals(client: Any, images: Images) -> None:
-    widths = []
-    for coverage in (0.5, 0.9):
-        (found,) = client.post(f"/locate?coverage={coverage}", images[9][1]).json["positions"]
-        assert found["coverage"] == coverage
-        widths.append(found["high"] - found["low"])
-    assert widths[0] < widths[1]
-
-
-@pytest.mark.parametrize("option", ["top_k=0", "top_k=101", "top_k=many", "coverage=1", "sequence=perhaps"])
-def test_a_wrong_option_is_named(client: Any, images: Images, option: str) -> None:
-    answer = client.post(f"/locate?{option}", images[0][1])
-    assert answer.status == 422
-    assert answer.error.startswith(option.split("=")[0])
-
-
 def test_a_drive_is_recovered_from_its_images(client: Any, images: Images) -> None:
     answer = client.post_files("/recover", images)
     assert answer.status == 200
@@ -111,9 +85,3 @@ def test_known_positions_put_a_drive_into_the_map(client: Any, images: Images, w
     assert points[1]["covariance"]
     off = np.linalg.norm([one["coordinates"] for one in points] - true, axis=1)
     assert np.median(off) < 3
-
-
-def test_a_drive_with_a_bad_image_is_not_recovered(client: Any, images: Images) -> None:
-    answer = client.post_files("/recover", [*images[:5], ("bad.png", b"bad")])
-    assert answer.status == 422
-    assert "bad.png" in answer.error

@@ -1,8 +1,6 @@
 """The viewer in a real browser: it shows a map, and locates an image that is dropped on the page."""
 
-import gzip
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +8,7 @@ import numpy as np
 import pytest
 
 from browser import Browser
-from mappable.features import Encoder
-from mappable.localization import build_map
 from mappable.maps import Landmarks
-from mappable.places import Frame, Places
-from mappable.service import page
 
 WIDE = "document.documentElement.scrollWidth - innerWidth"
 
@@ -127,71 +121,3 @@ def test_the_page_asks_for_the_token(browser: Browser, start: Any, map_folder: P
     browser.until("document.querySelector('#map-detail img')?.naturalWidth")
     browser.run("document.querySelector('#tab-calibration').click()")
     assert browser.until("document.querySelector('#calibration-plot').data?.length") == 3  # the interval and the median
-
-
-@pytest.fixture(scope="module")
-def route(map_folder: Path, wall: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wall as a straight route in frame numbers, and its map."""
-    file = Landmarks.open(map_folder).encoder_file
-    assert file is not None
-    encoder, folder = Encoder.load(file), tmp_path_factory.mktemp("route") / "line"
-    straight = wall.replace(y=np.zeros(len(wall)), frames=Frame("line", unit="frames"), frame="line")
-    build_map(straight, encoder=encoder, landmarks=40).save(folder)
-    return folder
-
-
-@pytest.mark.medium
-def test_a_route_is_a_strip(browser: Browser, start: Any, route: Path, images: list[tuple[str, bytes]]) -> None:
-    browser.open(f"http://127.0.0.1:{start(route).port}/")
-    browser.ready()
-    assert browser.text("#title") == "line"
-    rows = "document.querySelector('#map-plot').layout.yaxis.ticktext"
-    assert browser.run(rows) == ["images", "landmarks"]
-    assert browser.run("document.querySelector('#map-plot').offsetHeight") < 250
-    browser.drop(*images[30])
-    assert browser.text("#position").endswith(" frames")
-    assert "," not in browser.text("#position")  # how far along the route, and nothing else
-    kinds = "document.querySelector('#drop-plot').data.map((one) => [one.name, [...new Set(one.y)]])"
-    shown = dict(browser.run(kinds))
-    assert (shown["landmarks"], shown["your image"]) == ([-0.5], [0.5])
-    assert all(0 < y < 1 for y in shown["interval"] if y is not None)
-    assert browser.complaints() == []
-
-
-@pytest.mark.medium
-def test_the_page_says_what_to_do_if_it_has_nothing_to_show(
-    browser: Browser, start: Any, map_folder: Path, tmp_path: Path
-) -> None:
-    bare = replace(Landmarks.open(map_folder), calibration=None, files={})
-    bare.save(tmp_path / "bare")
-    browser.open(f"http://127.0.0.1:{start(tmp_path / 'bare').port}/#/drop")
-    browser.ready()
-    assert "no encoder" in browser.text("#drop-state")
-    assert "Build it again with --encoder" in browser.text("#drop-state")
-    browser.run("document.querySelector('#tab-calibration').focus()")
-    browser.key("End")
-    assert "its images calibrate it" in browser.text("#calibration-lead")
-    browser.key("Home")
-    assert browser.until("document.querySelector('[role=tab][aria-selected=true]').id") == "tab-map"
-    browser.run("document.querySelector('#tab-live').click()")
-    assert "cannot follow a camera" in browser.text("#live-state")
-    assert browser.run("document.querySelector('#live-form').hidden")
-    assert browser.complaints() == []
-
-
-def test_the_page_allows_no_script_from_elsewhere(client: Any) -> None:
-    shown = client.get("/")
-    assert (shown.status, shown.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert "script-src 'self';" in shown.headers["content-security-policy"]
-    packed = client.ask("GET", "/viewer/main.js", headers={"Accept-Encoding": "gzip"})
-    assert gzip.decompress(packed.body) == client.get("/viewer/main.js").body
-    assert client.ask("GET", "/viewer/main.js", headers={"If-None-Match": packed.headers["etag"]}).status == 304
-    assert client.get("/viewer/../page.py").status == 404
-    assert client.get("/viewer/vendor/none.js").error == "the viewer has no file 'vendor/none.js'"
-
-
-def test_without_plotly_the_server_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert page.missing() is None
-    monkeypatch.setattr(page, "LIBRARY", tmp_path / "plotly.min.js")
-    assert "plotly.js is missing" in str(page.missing())
-    assert "packaging/vendor" in str(page.missing())

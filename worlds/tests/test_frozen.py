@@ -4,7 +4,7 @@ Hashes would not do, for another processor or library may round otherwise; so sm
 preset draws is added to the file, which keeps all others, by .venv/bin/python tests/worlds/test_frozen.py
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -14,9 +14,7 @@ import pytest
 import torch
 
 from mappable.arrays import Floats, Pixels
-from mappable.cli.output import print_world
-from mappable.places.world_record import read_record
-from mappable_worlds import conditions, simulation
+from mappable_worlds import conditions
 from mappable_worlds.drives import plan, table, traverse
 from mappable_worlds.presets import PRESETS, Preset, Run
 from mappable_worlds.rendering.renderer import Renderer
@@ -69,50 +67,6 @@ def test_the_frozen_images_are_drawn_as_ever(name: str, every: int, frozen: Mapp
     difference = np.abs(thumbnails.astype(int) - expected)
     assert difference.mean() < 0.05  # 0.0000 without AVX2 and AVX-512; 0.07 if the tints of the runs grow by a tenth
     assert difference.max() <= 3
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Puts a preset of four tiny images in the place of all others, whose frozen hash is the one that is given."""
-
-    def put(image_hash: str) -> None:
-        runs = tuple(replace(run, every=150) for run in PRESETS["street-v1-3d"].runs if "overcast" not in run.name)
-        hashes = {"main": image_hash} if image_hash else {}
-        preset = replace(PRESETS["street-v1-3d"], runs=runs, size=(16, 12), image_hashes=hashes)
-        monkeypatch.setattr(simulation, "find_preset", lambda _: preset)
-
-    return put
-
-
-def said(out: Path, capsys: pytest.CaptureFixture[str], **options: int | tuple[int, int]) -> tuple[bool | None, str]:
-    """What world.json and the command line say about a world that is drawn to `out`."""
-    places = simulation.write_simulated("small", out, pixels=False, overwrite=True, **options)
-    capsys.readouterr()
-    print_world(out, places)
-    return read_record(out)["frozen"], capsys.readouterr().out
-
-
-@pytest.mark.medium
-def test_whether_the_images_are_the_frozen_ones_is_said_if_it_can_be_told(
-    small: Callable[[str], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    small("")
-    frozen, text = said(tmp_path, capsys)
-    assert frozen is None
-    assert "frozen" not in text
-    found = read_record(tmp_path)["image_hashes"]["main"]
-    small(found)
-    frozen, text = said(tmp_path, capsys)
-    assert frozen is True
-    assert text.endswith("\nthe images are those of the frozen street-v1-3d\n")
-    small(found[::-1])
-    frozen, text = said(tmp_path, capsys)
-    assert frozen is False
-    assert "note: the images differ from those of the frozen street-v1-3d; most likely, another processor" in text
-    for options in ({"size": (8, 6)}, {"every": 2}):
-        frozen, text = said(tmp_path, capsys, **options)
-        assert frozen is None
-        assert "frozen" not in text
 
 
 def few_runs(preset: Preset) -> tuple[Run, ...]:

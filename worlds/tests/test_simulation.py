@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +15,10 @@ from PIL import Image
 from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.places import distance_along, find_pack, load_places
-from mappable_worlds import drives, simulation
-from mappable_worlds.contact_sheet import same_places
+from mappable_worlds import drives
 from mappable_worlds.drives import draw, plan, table
 from mappable_worlds.presets import find_preset
-from mappable_worlds.simulation import Simulated, code_only, find_simulated, image_hash, simulate, write_simulated
+from mappable_worlds.simulation import Simulated, image_hash, simulate, write_simulated
 
 pytestmark = pytest.mark.medium
 
@@ -91,30 +89,6 @@ def test_the_demo_shows_the_very_images_of_the_street() -> None:
     assert 300 < distance_along(demo).max() <= 500 < distance_along(street).max()
 
 
-def test_the_hash_knows_each_pixel_each_name_and_the_order(drawn: Simulated) -> None:
-    places, pixels = drawn.places[:4], drawn.pixels[:4].copy()
-    found = {image_hash(places, pixels), image_hash(places[::-1], pixels), image_hash(places[::-1], pixels[::-1])}
-    pixels[2, 5, 7, 1] ^= 1
-    found.add(image_hash(places, pixels))
-    assert len(found) == 4
-
-
-@pytest.mark.parametrize(("name", "rise"), [("street-v1-3d", 3.0), ("rooms-v1-3d", 2.0)])
-def test_in_the_small_variants_height_counts(name: str, rise: float) -> None:
-    world, runs = plan(find_preset(name), every=5)
-    places = table(find_preset(name), runs)
-    assert places.positions.shape[1] == 3
-    assert np.ptp(places.z) >= rise
-    assert all(len(route.points) > 1 for route in world.routes.values())
-
-
-def test_rooms_are_drawn_too() -> None:
-    rooms = simulate("rooms-v1", parts=["camera"], size=SMALL, every=400)
-    assert set(rooms.places.sequence) == {"camera-query-cloudy"}
-    assert set(rooms.places.role) == {"query"}
-    assert rooms.pixels.std() > 10
-
-
 def test_a_folder_holds_the_same_as_memory(drawn: Simulated, written: Path) -> None:
     places = load_places(written)
     assert places == drawn.places
@@ -144,91 +118,6 @@ def test_what_is_missing_or_damaged_is_drawn_again_and_nothing_else(written: Pat
     write_simulated(NAME, copy, size=SMALL, every=FEW)
     assert contents(copy) == contents(written)
     assert files[3].stat().st_mtime_ns == before
-
-
-@pytest.mark.long
-def test_a_world_that_is_whole_is_found_without_looking_at_its_images(
-    tmp_path: Path, rewrite: Callable[..., None]
-) -> None:
-    few = 4 * FEW
-    assert find_simulated(NAME, tmp_path / "none", every=few) is None
-    places = write_simulated(NAME, tmp_path, every=few)
-    places.files[0].write_bytes(b"damaged")
-    found = find_simulated(NAME, tmp_path, every=few)
-    assert found == places
-    assert found.files == places.files
-    assert find_simulated(NAME, tmp_path, every=FEW) is None
-    places.files[0].rename(tmp_path / "away")
-    assert find_simulated(NAME, tmp_path, every=few) is None
-    (tmp_path / "away").rename(places.files[0])
-    record = json.loads((tmp_path / "world.json").read_text())
-    rewrite(tmp_path / "world.json", record | {"device": "cuda"})
-    assert find_simulated(NAME, tmp_path, every=few) == places  # drawn beforehand, on a GPU
-    rewrite(tmp_path / "world.json", record | {"drawing_code": "other"})
-    assert find_simulated(NAME, tmp_path, every=few) is None
-    rewrite(tmp_path / "world.json", {key: record[key] for key in record if key != "image_hash"})
-    assert find_simulated(NAME, tmp_path, every=few) is None  # stopped before the end
-
-
-SOURCE = '''"""Módule — first line.
-
-Second line.
-"""
-
-SIGN = "é # no comment"  # a comment
-
-
-def paint(seed: int) -> str:
-    """One line."""
-    # why
-    return f"""{seed} # {SIGN}"""
-
-
-class Wall:
-    """A wall, 'with' ünicode."""  # and a comment
-
-    def height(self) -> float:
-        """Metres,
-        over two lines."""
-        "no docstring"
-        return 2.5
-'''
-
-
-def test_the_digest_of_the_drawing_code_reads_code_only() -> None:
-    kept = """\
-SIGN = "é # no comment"
-def paint(seed: int) -> str:
-    return f\"\"\"{seed} # {SIGN}\"\"\"
-class Wall:
-    def height(self) -> float:
-        "no docstring"
-        return 2.5
-"""
-    assert code_only(SOURCE) == kept
-    for prose in ("Second line.", "a comment", "One line.", "# why", "ünicode", "over two lines."):
-        assert code_only(SOURCE.replace(prose, f"{prose} More." if prose != "# why" else "")) == kept
-    for code in ("no comment", "SIGN", "{seed} # ", "no docstring", "2.5"):
-        assert code_only(SOURCE.replace(code, "other")) != kept
-
-
-def test_every_file_that_draws_counts_in_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-    monkeypatch.setattr(simulation, "code_only", lambda source: str(read.append(source)))
-    simulation._drawing_code.__wrapped__()
-    folder = Path(simulation.__file__).parent
-    drawing = [file for file in folder.rglob("*.py") if file.name not in simulation.NOT_DRAWING]
-    assert sorted(read) == sorted(file.read_text() for file in drawing)
-
-
-@pytest.mark.parametrize("name", ["street-v1-3d", "rooms-v1-3d"])
-def test_a_run_alone_has_the_same_poses(name: str) -> None:
-    world, planned = plan(find_preset(name))
-    met = drives.traverse(world, planned[0].run)
-    alone = planned[0].poses
-    assert len(met.parked) > 0 == len(alone.parked) == len(alone.moving)
-    for column in ("x", "y", "z", "yaw", "pitch", "time"):
-        np.testing.assert_array_equal(getattr(alone, column), getattr(met, column))
 
 
 def test_killed_at_any_moment_it_goes_on_to_the_same_result(written: Path, tmp_path: Path) -> None:
@@ -271,13 +160,6 @@ def test_what_others_made_is_never_touched(name: str, tmp_path: Path) -> None:
     assert contents(tmp_path) == {name: b"mine"}
 
 
-def test_no_part_at_all_is_a_mistake_and_one_name_is_a_list_of_one() -> None:
-    preset = find_preset("street-v1")
-    with pytest.raises(BadInputError, match="street-v1"):
-        preset.select([])
-    assert preset.select("wing") == preset.select(["wing"])
-
-
 def test_mistakes_are_named() -> None:
     with pytest.raises(BadInputError, match=r"preset.*'moon'"):
         simulate("moon")
@@ -289,19 +171,3 @@ def test_mistakes_are_named() -> None:
         simulate(NAME, every=FEW, device="abacus")
     with pytest.raises(BadInputError, match="0x5"):
         simulate(NAME, every=FEW, size=(0, 5))
-
-
-def test_a_contact_sheet_shows_the_same_places_in_each_row(drawn: Simulated) -> None:
-    chosen = same_places(drawn.places, drawn.places.sequences(), 3)
-    positions = np.stack([drawn.places.positions[rows] for rows in chosen.values()])
-    assert np.linalg.norm(positions - positions[0], axis=2).max() < 1.1 * FEW
-
-
-@pytest.mark.long
-def test_drawing_into_memory_needs_none_of_the_libraries_that_convert() -> None:
-    hidden = ("pyproj", "simplejpeg", "xxhash", "filelock", "typer")
-    code = f"import sys\nfor name in {hidden}: sys.modules[name] = None\n"
-    code += "from mappable_worlds.simulation import simulate\n"
-    code += f"print(simulate({NAME!r}, size=(8, 6), every=150).places)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.stdout == f"<Places: 10 places, 5 sequences, frames {NAME} (m)>\n", result.stderr

@@ -63,10 +63,3 @@ def test_the_numbers_of_a_small_street() -> None:
     few = statistics(places, preset, WORLD, every=2)
     assert few.length is None
     assert set(rows) - set(dict(few.rows())) == {"route", "spacing of images"}
-
-
-def test_a_part_without_training_images_has_counts_alone() -> None:
-    wing = line((0, 0), (40, 0)).replace(sequence="wing-query-night", role="query")
-    found = statistics(wing, PRESETS["street-v1"], WORLD)
-    assert (found.length, found.positive_bound) == (None, None)
-    assert found.rows()[0] == ("wing", "41 images of 1 run")

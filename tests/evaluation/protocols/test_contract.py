@@ -11,7 +11,6 @@ import pytest
 from made_results import Numbered, measured
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
-from mappable.evaluation.evaluate import measure
 from mappable.evaluation.figure import new_figure
 from mappable.evaluation.models import Model
 from mappable.evaluation.protocol import Drawing, Images, NothingToDrawError, Protocol, Section, View
@@ -71,11 +70,6 @@ def test_every_protocol_handles_meaningless_descriptors(kind: str, scoring: Scor
     assert set(result.skipped) <= {"map-recovery"}  # where no two images are near
     page = write_report([result], scoring.setup, Numbered().read, tmp_path, command="")
     assert failures_of(page) == []
-
-
-def test_descriptors_alone_cannot_be_timed_or_shown_other_images(scoring: Scoring, results: list[Result]) -> None:
-    found = measure(scoring, replace(results[0], scored={}), protocols_named(["timing", "home-and-away"]))
-    assert set(found.skipped) == {"timing", "home-and-away"}
 
 
 def test_protocols_by_name() -> None:

@@ -9,18 +9,14 @@ import pytest
 from mappable.arrays import Floats32, Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.evaluation.away import away_place
-from mappable.evaluation.protocol import View
 from mappable.evaluation.protocols.home_and_away import (
     HOME,
-    MEAN,
     MIRRORED,
     PROTOCOL,
     SHIFTED,
     HomeAndAway,
-    report,
     shifted,
 )
-from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.scoring import Scoring
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.features.about import About
@@ -82,11 +78,6 @@ def scored(scoring: Scoring, noise: float, **changes: object) -> HomeAndAway:
     return PROTOCOL.run(with_images)
 
 
-def result_of(scoring: Scoring, row: str, found: HomeAndAway) -> Result:
-    facts = {"row": row, "title": row.capitalize(), "seed": 0, "encoder": row, "settings": {}}
-    return replace(empty_result(scoring.setup, **facts), scored={PROTOCOL.name: found})  # type: ignore[arg-type]
-
-
 def test_home_views_and_other_sets_are_scored(scoring: Scoring) -> None:
     found = scored(scoring, 0.0)
     assert list(found.places) == [HOME, MIRRORED, SHIFTED, "elsewhere"]
@@ -95,24 +86,6 @@ def test_home_views_and_other_sets_are_scored(scoring: Scoring) -> None:
     assert len(found.home.errors) == len(scoring.setup.queries)
     assert 50 < found.home.percent <= 100
     assert MIRRORED not in scored(scoring, 0.0, own_images=False).places
-
-
-def test_the_report_has_percentages_and_gains_over_off_the_shelf(scoring: Scoring) -> None:
-    results = [
-        result_of(scoring, "off-the-shelf", scored(scoring, 1.0)),
-        result_of(scoring, "triplet", scored(scoring, 0.0)),
-    ]
-    view = View(results, scoring.setup)
-    percentages, gains = (one.to_json() for one in report(view, view.models(HomeAndAway)).tables)
-    titles = [title.rpartition(": ")[2] for title in percentages["columns"]]
-    assert titles == ["Model", HOME, MEAN, MIRRORED, SHIFTED, "elsewhere"]
-    shelf, trained = (dict(zip(titles, row, strict=True)) for row in percentages["rows"])
-    assert trained[MEAN]["mean"] == trained["elsewhere"]["mean"] == 100.0
-    (row,) = gains["rows"]
-    gained = dict(zip(gains["columns"], row, strict=True))
-    for name in titles[1:]:
-        assert gained[f"{name}: points"] == pytest.approx(trained[name]["mean"] - shelf[name]["mean"])
-    assert gained["elsewhere: 95 % interval"]["low"] > 0
 
 
 def test_a_shifted_view_shows_four_fifths_at_an_edge() -> None:
@@ -132,12 +105,3 @@ def test_a_folder_without_splits_is_a_map_of_its_first_sequence(tmp_path: Path) 
     for given, unit in ((tmp_path / "walks", "m"), (f"{tmp_path / 'walks'}:0", "frames")):
         with pytest.raises(BadInputError, match="RADIUS"):
             away_place(str(given), radius=3.0, unit=unit)
-
-
-def test_a_folder_whose_test_region_is_elsewhere_is_a_map_of_the_first_test_sequence(tmp_path: Path) -> None:
-    places = other(count=100)
-    split = np.where(places.x < 50, "train", "test")
-    save_places(places.replace(split=split), tmp_path / "line" / "places.parquet")
-    found = away_place(f"{tmp_path / 'line'}:2")
-    assert found.places.x[found.references].min() == 50
-    assert set(found.places.sequence[found.queries]) == {"two"}

@@ -5,14 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mappable.evaluation.acceptance import RULES, SEQUENCE, SINGLE, first_to_second, spread_of_top
+from mappable.evaluation.acceptance import RULES, SEQUENCE, SINGLE
 from mappable.evaluation.answers import count
 from mappable.evaluation.protocols import localization
 from mappable.evaluation.protocols.localization import NEAREST, REFINED, Localization, rules_of
 from mappable.evaluation.scoring import Scoring
 from mappable.evaluation.setup import NO_ROWS
-from mappable.localization.fitting import calibrate
-from mappable.maps.landmarks import Landmarks
 
 pytestmark = pytest.mark.medium
 
@@ -74,32 +72,6 @@ def test_rules_accept_equally_many_and_average_precision_equals_a_loop(found: Lo
     ours, answers = counted[SINGLE], found.methods[REFINED]
     assert ours.wrong == (answers.errors[answers.confident] > 10.0).sum() + answers.absent_confident.sum()
     assert ours.false_discovery == pytest.approx(100 * ours.wrong / ours.accepted)
-
-
-def test_plain_rules_by_hand() -> None:
-    positions = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 0.0]])
-    squared = np.array([[1.0, 1.0, 4.0], [1.0, 4.0, 16.0]])
-    rows = np.array([[0, 1, 2], [2, 0, 1]])
-    np.testing.assert_allclose(first_to_second(rows, squared, positions, 2.5), [0.5, 0.5])
-    # The farthest candidate takes the place of the next place.
-    np.testing.assert_allclose(first_to_second(rows, squared, positions, 10.0), [0.5, 0.25])
-    weight = np.exp(-(squared[0] - 1.0) / squared[0].std())
-    mean = np.average([0.0, 1.0, 9.0], weights=weight)
-    variance = np.average(np.square(np.array([0.0, 1.0, 9.0]) - mean), weights=weight)
-    assert spread_of_top(rows, squared, positions)[0] == pytest.approx(variance)
-
-
-def test_a_given_calibration_is_used(scoring: Scoring, found: Localization) -> None:
-    setup, described, landmarks = scoring.setup, scoring.descriptors, np.sort(scoring.landmarks())
-    own = calibrate(
-        Landmarks.build(setup.places[landmarks], described[landmarks], described.encoder),
-        (setup.places[setup.calibration], described[setup.calibration]),
-        coverage=0.5,
-    )
-    without = replace(setup, calibration=NO_ROWS, elsewhere=NO_ROWS)
-    other = localization.run(replace(scoring, setup=without, calibration=own))
-    assert other.coverage == 0.5
-    assert other.methods[REFINED].held.mean() < found.methods[REFINED].held.mean()
 
 
 def test_without_calibration_images_the_visits_of_the_map_calibrate(scoring: Scoring) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +10,9 @@ from mappable.arrays import Bools, Floats, path_length
 from mappable.evaluation import route_methods
 from mappable.evaluation.protocols import map_recovery
 from mappable.evaluation.protocols.map_recovery import MapRecovery, Method
-from mappable.evaluation.route_methods import ORACLE, PRINTED, Ruler
-from mappable.evaluation.scoring import NotApplicableError, Scoring
-from mappable.places.frames import Frame
+from mappable.evaluation.route_methods import ORACLE, PRINTED
+from mappable.evaluation.scoring import Scoring
 from mappable.recovery.baselines import trivial_rows
-from mappable.recovery.matrices import interior_point
 from mappable.recovery.matrices.sdp import Completed
 
 pytestmark = pytest.mark.medium
@@ -66,17 +63,6 @@ def test_rows_hold_the_errors_of_the_positions(scoring: Scoring, monkeypatch: py
     assert rows["calibrated ranges and known positions"].rigid is None
 
 
-def test_matrices_are_in_metres(found: MapRecovery) -> None:
-    assert found.masked is not None
-    assert found.completed is not None
-    kept = np.isfinite(found.masked)
-    assert (kept == kept.T).all()
-    assert kept.diagonal().all()
-    np.testing.assert_allclose(found.true, np.linalg.norm(found.truth[:, None] - found.truth, axis=2))
-    assert (np.diff(found.truth[:, 0]) > 0).all()  # in order of time
-    np.testing.assert_allclose(found.completed[kept], found.masked[kept], atol=0.3 * found.masked[kept].max())
-
-
 def test_every_method_has_a_row_for_every_repetition(found: MapRecovery) -> None:
     frobenius, trace = "SDP (Frobenius)", "SDP (trace form)"
     ways = [(frobenius, ""), (trace, ""), (frobenius, PRINTED), (frobenius, ORACLE), (trace, ORACLE)]
@@ -90,15 +76,6 @@ def test_every_method_has_a_row_for_every_repetition(found: MapRecovery) -> None
     known = [rows_of(found)[name].mean for name in groups["ours, known positions"]]
     assert len(known) == 3
     assert max(known) < 0.3 * rows_of(found)["straight line"].mean
-
-
-def test_a_program_that_does_not_converge_has_no_row(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interior_point, "STEPS", 3)
-    monkeypatch.setattr(map_recovery, "REPETITIONS", 1)
-    found = map_recovery.run(scoring)
-    assert not any(row.group == "paper" for row in found.methods)
-    assert any(note.startswith("SDP (trace form), oracle mask: ") for note in found.notes)
-    assert found.completed is None
 
 
 def test_the_mask_as_printed(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,37 +104,3 @@ def test_the_mask_as_printed(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) 
     assert quality.per_row == pytest.approx(2 * len(kept) / 24)
     assert quality.precision == pytest.approx(100 * both / len(kept))
     assert quality.recall == pytest.approx(100 * both / len(near))
-
-
-def test_without_f_the_scale_is_fitted(scoring: Scoring) -> None:
-    products, squares = 0.0, 0.0
-    for name in ("calibration-sun", "calibration-night"):
-        rows = scoring.setup.rows_of(name, scoring.setup.calibration)
-        for number, row in enumerate(rows):
-            later, one = rows[number + 1 :], np.array([row])
-            metres, squared = scoring.metres(one, later)[0], scoring.squared(one, later)[0]
-            near = metres <= RADIUS
-            products += float(np.square(metres[near]) @ squared[near])
-            squares += float(squared[near] @ squared[near])
-    without = replace(scoring.about, feature_scale_squared=None)
-    assert Ruler(replace(scoring, about=without)).scale == pytest.approx(products / squares, rel=1e-4)
-    assert Ruler(scoring).scale == pytest.approx(RADIUS**2 / 0.9)
-
-
-@pytest.mark.parametrize(
-    ("changes", "why"), [({"route": "nowhere"}, r" 0 images.*20"), ({"route_length": 30.0}, r" 1. images")]
-)
-def test_too_few_images(scoring: Scoring, changes: dict[str, Any], why: str) -> None:
-    with pytest.raises(NotApplicableError, match=why):
-        map_recovery.run(replace(scoring, setup=replace(scoring.setup, **changes)))
-
-
-def test_positions_without_a_shape(scoring: Scoring) -> None:
-    places = scoring.setup.places
-    frames = places.replace(frames=Frame("street", unit="frames"))
-    with pytest.raises(NotApplicableError, match="positions are in frames, not in metres"):
-        map_recovery.run(replace(scoring, setup=replace(scoring.setup, places=frames)))
-    tested = places.split == "test"
-    still = places.replace(x=np.where(tested, 0.0, places.x), y=np.where(tested, 0.0, places.y))
-    with pytest.raises(NotApplicableError, match="one place"):
-        map_recovery.run(replace(scoring, setup=replace(scoring.setup, places=still)))

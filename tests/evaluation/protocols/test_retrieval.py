@@ -8,7 +8,7 @@ import pytest
 
 from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.result import Accuracy
-from mappable.evaluation.scoring import NotApplicableError, Scoring, by_condition
+from mappable.evaluation.scoring import NotApplicableError, Scoring
 
 
 def nearest_by_loops(scoring: Scoring, queries: list[int], landmarks: list[int]) -> list[list[int]]:
@@ -57,27 +57,6 @@ def test_errors_are_distances_to_the_nearest_landmark_by_descriptor(scoring: Sco
         assert table1.recall[str(count)] == pytest.approx(100 * found / len(possible))
 
 
-def test_conditions_add_up_to_all_queries(scoring: Scoring) -> None:
-    parts = by_condition(scoring.setup)
-    assert set(parts) == {"sun", "night"}
-    assert sorted(np.concatenate(list(parts.values())).tolist()) == list(range(len(scoring.setup.queries)))
-
-
-def test_every_landmark_seed_has_its_number(table1: Accuracy) -> None:
-    assert table1.landmark_seeds == [0, 1, 2, 3, 4]
-    assert [len(table1.positive), len(table1.negative)] == [5, 5]
-    assert len(set(table1.positive)) > 1
-
-
-def test_curves_pass_through_the_table(scoring: Scoring, table1: Accuracy) -> None:
-    found = PROTOCOLS["curves"].run(replace(scoring, setup=replace(scoring.setup, tolerance=49.0)))
-    assert found.tolerances == pytest.approx(list(range(50)))
-    assert found.percent[10] == pytest.approx(table1.positive[0])
-    assert found.bound[25] == pytest.approx(table1.bound_negative[0])
-    assert (np.diff(found.percent) >= 0).all()
-    assert (found.bound >= found.percent).all()
-
-
 def test_the_sweep_has_a_number_for_each_count(scoring: Scoring, table1: Accuracy) -> None:
     found = PROTOCOLS["landmark-sweep"].run(replace(scoring, setup=replace(scoring.setup, counts=(60, 25))))
     assert found.counts == [25, 60]
@@ -118,14 +97,3 @@ def test_matrices_have_references_as_rows_and_queries_as_columns(scoring: Scorin
     assert found.distances[3, 5] == pytest.approx(metres(scoring, first[3], second[5]), rel=1e-5)
     feature = np.linalg.norm(scoring.descriptors.values[first[3]] - scoring.descriptors.values[second[5]])
     assert found.feature[3, 5] == pytest.approx(feature, abs=1e-3)
-
-
-def test_examples_are_of_each_condition_and_the_same_for_every_model(scoring: Scoring) -> None:
-    found, setup = PROTOCOLS["qualitative"].run(scoring), scoring.setup
-    assert setup.places.condition[found.queries].tolist() == ["night"] * 3 + ["sun"] * 3
-    ranked = nearest_by_loops(scoring, found.queries.tolist(), found.landmarks.tolist())
-    assert found.retrieved.tolist() == [one[0] for one in ranked]
-    for query, nearest in zip(found.queries, found.nearest, strict=True):
-        assert metres(scoring, query, nearest) == min(metres(scoring, query, row) for row in found.landmarks)
-    other = replace(scoring, descriptors=replace(scoring.descriptors, values=scoring.descriptors.values[:, ::-1] ** 3))
-    assert PROTOCOLS["qualitative"].run(other).queries.tolist() == found.queries.tolist()

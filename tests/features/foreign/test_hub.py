@@ -44,11 +44,6 @@ def test_a_model_describes_images_as_its_description_says(
     assert encoder.actual_precision("auto") == "float32"
 
 
-def test_the_short_form_takes_common_settings(foreign_hub: Path) -> None:
-    encoder = open_file(f"hub:{foreign_hub.parent / 'repository'}:coarse", "cpu", trust_code=True)
-    assert (encoder.about.size, encoder.about.mean) == ((224, 224), (0.485, 0.456, 0.406))
-
-
 def test_no_code_runs_without_consent(foreign_hub: Path, tmp_path: Path) -> None:
     edit(tmp_path / "repository", "import torch", f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\nimport torch")
     with pytest.raises(BadInputError, match=r"repository:coarse: runs foreign code.*--trust-code"):
@@ -86,16 +81,6 @@ def test_the_fingerprint_depends_on_preprocessing(foreign_hub: Path, old: str, n
     assert np.allclose(before.embed(SMALL), after.embed(SMALL)) == same
 
 
-def test_the_fingerprint_depends_on_weights(foreign_hub: Path, tmp_path: Path) -> None:
-    weight = tmp_path / "weight.txt"
-    weight.write_text("1.0")
-    read = f"float(__import__('pathlib').Path({str(weight)!r}).read_text())"
-    edit(tmp_path / "repository", "torch.ones(1)", f"torch.ones(1) * {read}")
-    before = open_file(foreign_hub, "cpu", trust_code=True).fingerprint
-    weight.write_text("2.0")
-    assert open_file(foreign_hub, "cpu").fingerprint != before
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -107,25 +92,6 @@ def test_a_descriptor_that_depends_on_its_batch_is_refused(foreign_hub: Path, tm
     edit(tmp_path / "repository", "images, self.cell", changed)
     with pytest.raises(BadInputError, match="differently among others"):
         open_file(foreign_hub, "cpu", trust_code=True)
-
-
-@pytest.mark.parametrize("scale", ["1e-25", "1e-7", "1e20"])
-def test_descriptors_have_length_one_however_long_the_output_is(foreign_hub: Path, tmp_path: Path, scale: str) -> None:
-    before = open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL)
-    edit(tmp_path / "repository", "self.weight *", f"{scale} *")
-    np.testing.assert_allclose(open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL), before, atol=1e-6)
-
-
-def test_a_descriptor_of_another_length_is_scaled_with_a_warning(
-    foreign_hub: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = open_file(foreign_hub, "cpu", trust_code=True)
-    assert "length" not in capsys.readouterr().err
-    foreign_hub.write_text(foreign_hub.read_text().replace("normalize: true", ""))
-    after = open_file(foreign_hub, "cpu")
-    assert "not 1; they are scaled to length one" in capsys.readouterr().err
-    assert before.fingerprint == after.fingerprint
-    np.testing.assert_allclose(np.linalg.norm(after.embed(SMALL), axis=1), 1, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -158,31 +124,6 @@ def test_code_that_makes_no_descriptors_is_refused(
     assert "\n" not in str(error.value)
 
 
-def test_one_part_of_an_output_can_be_named(foreign_hub: Path, tmp_path: Path) -> None:
-    expected = open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL)
-    edit(tmp_path / "repository", "return self.weight *", "return images, self.weight *")
-    foreign_hub.write_text(foreign_hub.read_text() + "output: 1\n")
-    np.testing.assert_array_equal(open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL), expected)
-    foreign_hub.write_text(foreign_hub.read_text().replace("output: 1", "output: 2"))
-    with pytest.raises(BadInputError, match="a tuple of 2, without the part 2"):
-        open_file(foreign_hub, "cpu")
-
-
-def test_two_repositories_may_have_modules_of_the_same_name(foreign_hub: Path, tmp_path: Path) -> None:
-    sizes = []
-    for cell in (8, 16):
-        folder = tmp_path / f"repository {cell}"
-        folder.mkdir()
-        (folder / "common_name.py").write_text(f"CELL = {cell}\n")
-        (folder / "hubconf.py").write_text(
-            (tmp_path / "repository/hubconf.py").read_text().replace("cell=8", "cell=__import__('common_name').CELL")
-        )
-        described = tmp_path / f"{cell}.yaml"
-        described.write_text(foreign_hub.read_text().replace("/repository:", f"/{folder.name}:"))
-        sizes.append(open_file(described, "cpu", trust_code=True).dimensions)
-    assert sizes == [144, 36]
-
-
 def test_compiled_code_in_the_folder_is_not_used(foreign_hub: Path, tmp_path: Path) -> None:
     folder = tmp_path / "repository"
     (folder / "cells.py").write_text("CELL = 8\n")
@@ -202,29 +143,6 @@ def test_a_link_in_a_folder_of_code_is_refused(foreign_hub: Path, tmp_path: Path
     (tmp_path / "repository/linked").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(BadInputError, match="linked: a link"):
         open_file(foreign_hub, "cpu", trust_code=True)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "hub:",
-        "hub:owner/repo",
-        "hub:owner/repo:entry",
-        f"hub:a/b@{OLD}:not a name",
-        f"hub:a/b/c@{OLD}:d",
-        f"hub:օ/b@{OLD}:d",
-    ],
-)
-def test_a_source_that_names_no_model_is_refused(text: str) -> None:
-    with pytest.raises(BadInputError, match=r"not a torch\.hub model; expected hub:OWNER/REPO@COMMIT:ENTRY"):
-        open_file(text, "cpu", trust_code=True)
-
-
-def test_a_folder_without_hubconf_and_a_wrong_backend_are_refused(foreign_hub: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"has no hubconf\.py"):
-        open_file(f"hub:{tmp_path}:coarse", "cpu")
-    with pytest.raises(BadInputError, match="leave out --backend"):
-        open_file(foreign_hub, "cpu", "onnx")
 
 
 @pytest.fixture
@@ -277,22 +195,3 @@ def test_a_repository_is_pinned_to_a_commit(github: list[str]) -> None:
     assert newest.fingerprint != pinned.fingerprint
     suffix, copy = pinned.copy()  # type: ignore[attr-defined]
     assert (suffix, json.loads(copy)["hub"]) == (".yaml", f"owner/repo@{OLD}:coarse")
-
-
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    ("source", "problem"),
-    [
-        (f"hub:owner/repo@{'3' * 40}:coarse", "archive is damaged"),
-        (f"hub:owner/repo@{'4' * 40}:coarse", "cannot be downloaded"),
-    ],
-)
-def test_a_repository_that_cannot_be_had_is_refused(github: list[str], source: str, problem: str) -> None:
-    with pytest.raises(BadInputError, match=problem):
-        open_file(source, "cpu", trust_code=True)
-
-
-def test_an_argument_that_is_no_name_is_refused(foreign_hub: Path) -> None:
-    foreign_hub.write_text(foreign_hub.read_text() + 'arguments: {"a\\rb": 1}\n')
-    with pytest.raises(BadInputError, match=r"hub\.yaml: arguments is"):
-        open_file(foreign_hub, "cpu", trust_code=True)

@@ -1,8 +1,7 @@
 """Losses by name: what each adds up, what each shows, and how the forms of one relate."""
 
-import re
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import torch
 from torch import Tensor
 
 from mappable.errors import BadInputError
-from mappable.learning.layout import Layout
 from mappable.learning.losses import LOSS_NAMES, Loss, Terms
 from slow_losses import loss_terms
 
@@ -95,19 +93,6 @@ def test_an_anchor_s_value_does_not_depend_on_the_batch_so_that_micro_batches_ad
     assert torch.allclose(whole.grad, alone.grad, rtol=1e-12)
 
 
-@each_form
-def test_positives_and_negatives_may_stand_in_any_order(
-    loss: Loss, batch: Callable[..., tuple[Tensor, Tensor]]
-) -> None:
-    descriptors, squared_metres = batch(loss)
-    anchor, positives, negatives, other = torch.split(
-        descriptors, [1, loss.positives, loss.layout.negatives, int(loss.layout.other)], dim=1
-    )
-    turned = torch.cat([anchor, positives.flip(1), negatives.flip(1), other], dim=1)
-    again = loss(turned, squared_metres.flip(1)).total
-    assert torch.allclose(again, loss(descriptors, squared_metres).total, rtol=1e-12)
-
-
 @pytest.mark.parametrize("name", COMBINED_NAMES)
 def test_a_combination_is_its_visual_loss_and_gamma_times_its_geometric_one(
     name: str, batch: Callable[..., tuple[Tensor, Tensor]]
@@ -120,34 +105,6 @@ def test_a_combination_is_its_visual_loss_and_gamma_times_its_geometric_one(
     assert torch.allclose(both(descriptors, squared_metres).total, first + WEIGHT * second, rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["triplet", "quadruplet"])
-def test_lazy_losses_are_at_most_the_others_with_equal_shares_of_active_hinges(
-    name: str, batch: Callable[..., tuple[Tensor, Tensor]]
-) -> None:
-    eager, lazy = make(name), make(f"lazy-{name}")
-    some, less = eager(*batch(eager)), lazy(*batch(lazy))
-    assert (less.total <= some.total).all()
-    assert (less.total < some.total).any()
-    assert torch.equal(less.active, some.active)
-
-
-def test_the_visual_term_moves_the_best_positive_alone_and_the_geometric_one_moves_all(
-    batch: Callable[..., tuple[Tensor, Tensor]],
-) -> None:
-    def moved(name: str) -> Tensor:
-        loss = make(name)
-        descriptors, squared_metres = batch(loss)
-        loss(descriptors.requires_grad_(), squared_metres).total.sum().backward()
-        assert descriptors.grad is not None
-        return (descriptors.grad[:, 1:4].abs().sum(-1) > 0).sum(1)
-
-    for name in VISUAL_NAMES:
-        counts = moved(name)
-        assert counts.max() == 1
-    for name in (*GEOMETRIC_NAMES, *COMBINED_NAMES):
-        assert moved(name).tolist() == [3] * 4
-
-
 @pytest.mark.parametrize("name", GEOMETRIC_NAMES)
 def test_features_proportional_to_metres_cost_nothing(name: str) -> None:
     loss = make(name, feature_scale_squared=2.0)
@@ -156,18 +113,6 @@ def test_features_proportional_to_metres_cost_nothing(name: str) -> None:
     terms = loss(features, metres.square())
     assert terms.total.tolist() == pytest.approx([0, 0], abs=1e-20)
     assert terms.residual.tolist() == pytest.approx([0, 0], abs=1e-12)
-
-
-@pytest.mark.parametrize("prefix", ["", "triplet+", "lazy-quadruplet+"])
-def test_huber_is_half_the_distance_loss_while_residuals_are_below_delta(
-    prefix: str, batch: Callable[..., tuple[Tensor, Tensor]]
-) -> None:
-    squares, bent = make(f"{prefix}distance", huber_delta=10.0), make(f"{prefix}huber", huber_delta=10.0)
-    descriptors, squared_metres = batch(squares)
-    of_squares, of_bent = squares(descriptors, squared_metres), bent(descriptors, squared_metres)
-    assert torch.equal(of_bent.geometric, of_squares.geometric / 2)
-    same = replace(squares, geometric_weight=WEIGHT / 2)(descriptors, squared_metres)
-    assert not prefix or torch.allclose(of_bent.total, same.total, rtol=1e-14)
 
 
 def test_descriptors_that_are_not_numbers_are_not_hidden_by_a_hinge(
@@ -182,48 +127,6 @@ def test_descriptors_that_are_not_numbers_are_not_hidden_by_a_hinge(
 
 def make_usual(name: str, **options: Any) -> Loss:
     return Loss(name, **{"feature_scale_squared": 2.0, "positive_radius": 10.0, **options})
-
-
-def test_there_are_the_ten_of_the_paper_and_the_four_it_leaves_out() -> None:
-    of_the_paper = {
-        *("distance", "huber", "triplet", "quadruplet", "lazy-triplet", "lazy-quadruplet"),
-        *("triplet+distance", "lazy-quadruplet+distance", "triplet+huber", "lazy-quadruplet+huber"),
-    }
-    left_out = {"lazy-triplet+distance", "quadruplet+distance", "lazy-triplet+huber", "quadruplet+huber"}
-    assert set(LOSS_NAMES) == of_the_paper | left_out
-    assert len(LOSS_NAMES) == 14
-
-
-@pytest.mark.parametrize("name", LOSS_NAMES)
-def test_tuples_have_thirteen_images_or_seven_without_visual_term(name: str) -> None:
-    layout = make_usual(name).layout
-    if name in ("distance", "huber"):
-        assert layout == Layout(positives=6, hard=0, random=0, other=False)
-        assert layout.images == 7
-    else:
-        quadruplets = "quadruplet" in name
-        assert layout == Layout(positives=6, hard=3, random=2 if quadruplets else 3, other=quadruplets)
-        assert layout.images == 13
-
-
-def test_a_loss_with_distance_or_huber_in_its_name_is_geometric() -> None:
-    visual = {"triplet", "quadruplet", "lazy-triplet", "lazy-quadruplet"}
-    assert {name for name in LOSS_NAMES if not make_usual(name).is_geometric} == visual
-
-
-@pytest.mark.parametrize(
-    ("name", "nearest"),
-    [("triplett", "triplet"), ("lazy_quadruplet+huber", "lazy-quadruplet+huber"), ("hubert", "huber")],
-)
-def test_an_unknown_name_is_refused_with_the_nearest_and_all_known_ones(name: str, nearest: str) -> None:
-    with pytest.raises(BadInputError, match=re.escape(f"did you mean {nearest!r}?")) as refusal:
-        make_usual(name)
-    assert all(known in str(refusal.value) for known in LOSS_NAMES)
-
-
-def test_a_name_like_none_is_refused_without_a_guess() -> None:
-    with pytest.raises(BadInputError, match=r"loss.*'cosine'"):
-        make_usual("cosine")
 
 
 @pytest.mark.parametrize(
@@ -250,10 +153,6 @@ def test_a_name_like_none_is_refused_without_a_guess() -> None:
 def test_options_that_make_no_loss_are_refused(name: str, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(BadInputError, match=problem):
         make_usual(name, **options)
-
-
-def test_a_loss_without_visual_term_does_not_mind_a_lack_of_negatives() -> None:
-    assert make_usual("huber", positives=3, negatives=0, hard_negatives=0).layout.images == 4
 
 
 @pytest.mark.parametrize(

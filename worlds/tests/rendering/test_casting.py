@@ -1,7 +1,5 @@
 """The column caster against rays that are followed one by one."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -100,19 +98,6 @@ def test_cylinders_are_seen_where_rays_meet_them() -> None:
         assert float(hits.depth[0, row, column]) == pytest.approx(expected, abs=0.01)
 
 
-def test_an_ellipsoid_is_seen_within_its_outline_only() -> None:
-    crown = Solid(Shape.ELLIPSOID, 10, 0, 4, 4, 0.0, 4.0, Material.FOLIAGE)
-    view = view_from(0, 0, 2.0, yaw=0.0)
-    hits = cast([crown], [], view)
-    for row, column, ray in rays(view):
-        aside, up = ray[1] * 10, ray[2] * 10
-        share = np.hypot(aside / 2, up / 2)
-        if share < 0.75:
-            assert int(hits.solid[0, row, column]) == 0
-        if share > 1.35:
-            assert int(hits.solid[0, row, column]) == -1
-
-
 def test_decks_are_seen_at_their_height_level_or_rising() -> None:
     level = Deck(0, 0, 1000, 1000, 0.0, Material.ASPHALT)
     ramp = Deck(20, 0, 20, 6, 1.0, Material.TILES, slope=(0.1, 0.0))  # from 0 m at x = 10 to 2 m at x = 30
@@ -132,54 +117,8 @@ def test_decks_are_seen_at_their_height_level_or_rising() -> None:
     assert (hits.deck == 1).any()
 
 
-def test_a_solid_is_seen_only_in_its_own_image() -> None:
-    wall = Solid(Shape.BOX, 5, 0, 1, 50, 0, 9, Material.PLAIN)
-    table = Solids([wall], [1])
-    view = view_from(0, 0, 1.5, 0.0)
-    zero = np.array([0.0])
-    for image, expected in ((0, False), (1, True)):
-        rows, seen = table.in_sight(zero, zero, zero, 0.65, np.array([image]))
-        hits = Caster(view, table, rows, seen, []).cast(view.eye, view.slope)
-        assert bool((hits.solid >= 0).any()) is expected
-
-
-def test_solids_out_of_sight_are_left_out() -> None:
-    ahead, behind, aside, far = ((9, 0), (-9, 0), (1, 40), (900, 0))
-    solids = Solids([Solid(Shape.BOX, x, y, 2, 2, 0, 3, Material.PLAIN) for x, y in (ahead, behind, aside, far)])
-    zero = np.array([0.0])
-    rows, seen = solids.in_sight(zero, zero, zero, 0.65, np.array([0]))
-    assert rows.tolist() == [0]
-    assert seen.tolist() == [[True]]
-
-
 def test_each_camera_of_a_batch_has_its_own_sight() -> None:
     solids = Solids([Solid(Shape.BOX, x, 0, 2, 2, 0, 3, Material.PLAIN) for x in (20.0, 190.0)])
     rows, seen = solids.in_sight(np.array([0.0, 60.0]), np.zeros(2), np.zeros(2), 0.65, np.array([0, 1]))
     assert rows.tolist() == [0, 1]
     assert seen.tolist() == [[True, False], [False, True]]
-
-
-def test_a_level_ray_hits_what_is_ahead() -> None:
-    view = view_from(0, 0, 1.5, 0.0)
-    level = replace(view, slope=torch.zeros(1, HEIGHT, 1))
-    wall = Solid(Shape.BOX, 5, 0, 1, 50, 0, 9, Material.PLAIN)
-    caster = Caster(level, Solids([wall]), np.array([0]), np.ones((1, 1), dtype=bool), [])
-    assert (caster.cast(level.eye, level.slope).solid == 0).all()
-
-
-def test_low_things_in_front_do_not_hide_what_towers_behind_them() -> None:
-    """A column crosses more solids than are ever seen: all of another story, or a row of hedges."""
-    hedges = [Solid(Shape.BOX, 3 + number, 0, 0.2, 60, -1.0, 0.2, Material.PLAIN) for number in range(40)]
-    tower = Solid(Shape.BOX, 60, 0, 1, 200, 0, 40, Material.PLAIN)
-    view = view_from(0, 0, 1.6, 0.0)
-    hits = cast([*hedges, tower], [], view)
-    upper = hits.solid[0, : HEIGHT // 2]
-    assert (upper == len(hedges)).all()
-
-
-def test_of_two_faces_in_one_plane_the_same_is_seen_in_every_company() -> None:
-    twins = [Solid(Shape.BOX, 5, 0, 1, 50, 0, 9, Material.PLAIN, seed=seed) for seed in (1, 2)]
-    others = [Solid(Shape.BOX, 30, y, 1, 1, 0, 9, Material.PLAIN) for y in range(-20, 20)]
-    view = view_from(0, 0, 1.5, 0.0)
-    alone, in_company = cast(twins, [], view).solid, cast([*twins, *others], [], view).solid
-    assert torch.equal(alone, in_company)
