@@ -179,13 +179,6 @@ def test_the_training_of_the_quick_start_runs_on_photos_that_are_packed_in_two_s
     assert (tmp_path / "python_map/map.json").is_file()
 
 
-def test_the_readme_fits_on_one_screen_and_names_the_two_commands_of_a_checkout_first() -> None:
-    readme = (ROOT / "README.md").read_text()
-    assert len(readme.split()) <= 600
-    commands = re.findall(r"^(make \w+|mappable [a-z]+)", readme, flags=re.MULTILINE)
-    assert commands[:2] == ["make demo", "make test"]
-
-
 # Rows of the capacity table, and the constant that each is a product of; hours are of constants in images per second.
 CAPACITY = {
     "JPEG files": "JPEG of 1280x960",
@@ -214,18 +207,6 @@ def test_the_capacity_table_is_a_product_of_the_measured_constants() -> None:
             one = number(cells[constant][0])
             expected = count / one / 3600 if "hours" in row else count * one
             assert number(shown) == pytest.approx(expected, rel=0.05), f"{row}: {shown}"
-
-
-def test_the_glossary_is_in_alphabetical_order() -> None:
-    page = (ROOT / "docs/glossary.md").read_text()
-    words = [word.lower() for word in re.findall(r"^\*\*(.+?)\*\*", page, flags=re.MULTILINE)]
-    assert len(words) >= 60
-    assert words == sorted(words)
-    letters = re.findall(r"^## (\w)$|^\*\*(\w)", page, flags=re.MULTILINE)
-    heading = ""
-    for letter, first in letters:
-        heading = letter or heading
-        assert not first or first == heading
 
 
 def test_every_page_is_in_the_navigation() -> None:
@@ -268,41 +249,12 @@ def test_every_link_leads_to_a_page_and_a_heading() -> None:
             assert anchor in anchors or not anchor, f"{page.name}: {target}"
 
 
-def test_the_site_has_no_unknown_part() -> None:
-    for page in (ROOT / "docs").rglob("*.md"):
-        for comment in re.findall(r"^<!-- (.*) -->$", page.read_text("utf-8"), flags=re.MULTILINE):
-            known = any(re.fullmatch(pattern, comment) for pattern in hooks.PARTS)
-            assert known or re.fullmatch(r"table [\w ]+|end of table", comment), f"{page.name}: {comment}"
-
-
 @pytest.mark.medium
 def test_every_command_has_a_heading_and_a_part() -> None:
     page = (ROOT / "docs/commands.md").read_text("utf-8")
     parts = re.findall(r"<!-- command (.+?) -->", page)
     assert sorted(parts) == sorted(hooks.command_names())
     assert re.findall(r"^### (.+)$", page, flags=re.MULTILINE) == parts
-
-
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    ("part", "line"),
-    [
-        ("command map build", "`mappable map build PLACES OUT`"),
-        ("command convert", " One of `crop`, `pad`, `stretch`. Default: "),
-        ("command start", "| `[OUT]` | "),
-        ("readers", "\n## tum\n"),
-        ("readers", "| `spacing` | float | `1.0` | "),
-        ("settings", "\n| `epochs` | a number above 0, or none | `none` | "),
-        ("presets", "\n| `positive_radius` | "),
-        ("located image", "\n| `distance` | Distance from the image to"),
-        ("names mappable", "\n| `mappable.load_places` | Read a table"),
-        ("names of the modules", "\n::: mappable.readers.registry.read_places\n"),
-        ("modules", "\n| `formats/tum.py` | "),
-        ("include CONTRIBUTING.md", "](house.md)"),
-    ],
-)
-def test_a_part_is_written_from_the_program(part: str, line: str) -> None:
-    assert line in hooks.on_page_markdown(f"<!-- {part} -->")
 
 
 def test_every_setting_is_in_a_group_of_the_page() -> None:

@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 from typer.testing import Result
 
-from mappable.localization.map import open_map
 from mappable.maps.landmarks import Landmarks
 from mappable.places import load_places, save_places
 from mappable.places.decoding import RawDecoding
@@ -60,12 +59,6 @@ def located(result: Result) -> list[dict[str, Any]]:
     return [{name: value for name, value in one.items() if name != "image"} for one in entries]
 
 
-def without_decoding(folder: Path, out: Path) -> Path:
-    """A table of the images of a folder that does not know that they are raw."""
-    save_places(load_places(folder).where(split="test")[:4].replace(decoding=None), out / "places.parquet")
-    return out
-
-
 def test_raw_files_are_located_as_their_decoded_images_are(
     mappable: Run, raw_wall: Path, moved_map: Path, tmp_path: Path
 ) -> None:
@@ -89,28 +82,3 @@ def test_raw_files_are_located_as_their_decoded_images_are(
     )
     gray = located(mappable("locate", tmp_path / "ordinary", *files, "--json"))  # as it was before maps said it
     assert np.median(np.linalg.norm([one["coordinates"] for one in gray] - true, axis=1)) > 10
-
-
-def test_python_tables_densify_and_recover_decode_alike(
-    mappable: Run, raw_wall: Path, moved_map: Path, tmp_path: Path
-) -> None:
-    known = load_places(raw_wall).where(split="test")
-    expected = located(mappable("locate", moved_map, *known.files[:4], "--json"))
-    opened = open_map(moved_map)
-    assert [one.coordinates for one in opened.locate_all(list(known.files[:4]))] == [
-        tuple(one["coordinates"]) for one in expected
-    ]
-    table = without_decoding(raw_wall, tmp_path)
-    assert located(mappable("locate", moved_map, table, "--json")) == expected
-    both = located(mappable("locate", moved_map, known.files[10], raw_wall, "--json"))  # two tables of one lens
-    assert len(both) == len(load_places(raw_wall))
-    shutil.copytree(moved_map, tmp_path / "dense")
-    dense = json.loads(mappable("densify", tmp_path / "dense", raw_wall / "fog", "--sequence", "--json").stdout)
-    assert dense["added"] > 50
-    assert not dense["unreadable"]
-    assert Landmarks.verify(tmp_path / "dense").undistortion_file == next(
-        (tmp_path / "dense").glob("undistortion-*.bin")
-    )
-    recovered = mappable("recover", moved_map, raw_wall / "fog", tmp_path / "out", "--json")
-    assert recovered.exit_code == 0, recovered.output
-    assert json.loads(recovered.stdout)["points"] == 119

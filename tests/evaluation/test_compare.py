@@ -109,20 +109,6 @@ def test_results_that_differ_in_their_seed_alone_are_one_model(write: Write) -> 
     assert some.lines[1].difference.mean == pytest.approx(50.0)
 
 
-def test_other_settings_the_same_seed_no_seed_or_another_map_are_another_model(write: Write) -> None:
-    paths = [
-        write("good", 30, seed=0),
-        write("good", 30, seed=1, settings={"loss": "triplet+huber", "seed": 1}),
-        write("good", 30, seed=0),
-        write("good", 30, seed=None),
-        write("good", 30, seed=1, landmarks=40),
-        write("good", 30, seed=1, set="rooms"),
-    ]
-    found = compare(paths)
-    assert [line.name for line in found.lines] == [f"Good ({path})" for path in paths]
-    assert [one.partition(":")[0] for one in found.differences] == ["the landmarks differ"]
-
-
 # Errors
 
 

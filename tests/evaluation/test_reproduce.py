@@ -266,13 +266,6 @@ def test_nordland(run: Run, nordland: Path) -> None:
     assert failures_of(study.report(told)) == []
 
 
-def test_a_rendered_world(run: Run) -> None:
-    study, _, results = run("street-v1-3d", None, rows=["triplet+huber-ours"], every=24)
-    assert results[0].settings["geometric_weight"] == 5
-    assert study.setup.places.dimensions == 3
-    assert (study.out / "places" / "contact-sheet.jpg").is_file()
-
-
 def test_no_step_is_repeated_and_no_stale_result_is_used(run: Run, nordland: Path, tmp_path: Path) -> None:
     few = {"rows": ["triplet"], "protocols": ["table1", "curves"]}
     study, models, (first,) = run("nordland", nordland, **few)

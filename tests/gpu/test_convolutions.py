@@ -97,21 +97,3 @@ def test_a_sum_is_part_of_the_convolution() -> None:
     for one, right in zip(ours, theirs, strict=True):
         assert (one.float() - right.float()).norm() < 0.1 * right.norm()
     assert torch.equal(ours[1], torch.where(found > 0, gradient, 0))
-
-
-def test_what_lay_in_memory_before_does_not_matter() -> None:
-    from mappable.features.convolutions import convolve
-
-    layer = nn.Conv2d(64, 64, 3, padding=1).to("cuda")
-    maps = half_maps(4, 64, 20, 20)
-    for _ in range(3):
-        torch.full((64, 64, 20, 20), torch.nan, device="cuda", dtype=torch.bfloat16)  # freed at once
-        with torch.autocast("cuda", torch.bfloat16):
-            assert convolve(maps, layer, pool=True).isfinite().all()
-
-
-def test_no_images_give_no_maps() -> None:
-    from mappable.features.convolutions import convolve
-
-    with torch.autocast("cuda", torch.bfloat16):
-        assert convolve(half_maps(0, 64, 20, 20), nn.Conv2d(64, 64, 3, padding=1).to("cuda"), pool=True).shape[0] == 0

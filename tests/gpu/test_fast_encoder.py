@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from mappable.features.embedding import Precision
 from mappable.features.encoder import Encoder
 from mappable.features.fast_encoder import FastEncoder
 
@@ -27,20 +26,3 @@ def test_queries_of_any_number_find_what_the_encoder_finds(backbone: str) -> Non
     for parameter in encoder.parameters():
         torch.nn.init.zeros_(parameter)
     np.testing.assert_allclose(fast.embed(images), described, atol=5e-3)  # what the encoder learns later is not seen
-
-
-@pytest.mark.parametrize("precision", ["auto", "float32"])
-def test_queries_of_many_sizes_touch_no_memory_of_others(precision: Precision) -> None:
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (12, 9, 12, 3), dtype=np.uint8).repeat(20, axis=1).repeat(20, axis=2)
-    encoder = Encoder.create(weights="random", size=(240, 180), clusters=8).to("cuda")
-    encoder.initialize(images, most=12, locations=12)
-    described = encoder.embed(images, progress=False, precision=precision)
-    fast = FastEncoder(encoder, described, precision=precision)
-    for count in (12, 9, 1):
-        fast.nearest(images[:count])
-    torch.cuda.empty_cache()
-    others = [torch.full((size,), 7, dtype=torch.uint8, device="cuda") for size in (1_555_200, 1_166_400, 129_600) * 8]
-    for count in (1, 12, 9):
-        assert fast.nearest(images[:count])[0][:, 0].tolist() == list(range(count))
-    assert all(bool((other == 7).all()) for other in others)

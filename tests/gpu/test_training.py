@@ -1,6 +1,5 @@
 """Training on a GPU: the same bits wherever the images lie and however often it stops, and a host that runs ahead."""
 
-import gc
 import itertools
 import json
 import os
@@ -15,7 +14,6 @@ import torch
 from torch import Tensor
 
 from mappable.arrays import Ints, Pixels
-from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.features.inputs import DeviceInputs, HostInputs
 from mappable.learning import start
@@ -93,29 +91,6 @@ def test_a_seed_decides_on_every_bit(backbone: str, precision: str, learn: Calla
     assert first == again != other
 
 
-def test_what_keeps_the_knowledge_of_the_weights_is_recorded_too(toy: Toy, learn: Callable[..., Encoder]) -> None:
-    """A strong distillation keeps descriptors."""
-    first, second = (learn(distillation=5.0, light=0.2) for _ in range(2))
-    assert first.fingerprint == second.fingerprint
-    start = learn(iterations=0).embed(toy[1])
-    far, near = (learn(distillation=weight, learning_rate=1e-3).embed(toy[1]) for weight in (0.0, 1000.0))
-    changed = [np.abs(one @ one.T - start @ start.T).mean() for one in (far, near)]
-    assert changed[1] < changed[0]
-
-
-def test_one_run_after_the_other_takes_no_more_memory(learn: Callable[..., Encoder]) -> None:
-    gc.collect()
-    gc.disable()
-    try:
-        learn(backbone="vgg16")
-        before = torch.cuda.memory_allocated()
-        for seed in range(3):
-            learn(backbone="vgg16", seed=seed)
-        assert torch.cuda.memory_allocated() <= before
-    finally:
-        gc.enable()
-
-
 @BACKBONES
 def test_it_does_not_matter_whether_the_images_lie_on_the_gpu(
     backbone: str,
@@ -160,43 +135,6 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bits(
     assert reported(tmp_path) == list(range(1, 21))
     assert learn(out=tmp_path, **chosen).fingerprint == whole.fingerprint
     assert reported(tmp_path) == list(range(1, 26))
-
-
-def test_every_step_is_reported_once_and_in_order(learn: Callable[..., Encoder], tmp_path: Path) -> None:
-    learn(out=tmp_path, iterations=67, monitor_every=13)
-    assert reported(tmp_path) == list(range(1, 68))
-
-
-def test_a_loss_that_is_no_number_stops_the_run_before_it_is_saved(
-    learn: Callable[..., Encoder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before_steps(monkeypatch, lambda number, learner: number == 5 and learner.parameters[0].data.fill_(torch.nan))
-    with pytest.raises(BadInputError, match=r"became nan at iteration 5, on the tuple images/.*nothing was saved"):
-        learn(out=tmp_path, iterations=100, checkpoint_every=30)
-    assert reported(tmp_path) == [1, 2, 3, 4]
-    assert not list(tmp_path.glob("*.safetensors"))
-
-
-@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
-@pytest.mark.parametrize("where", ["resident", "streamed"])
-def test_the_host_does_not_wait_within_a_mining_period(
-    where: str, learn: Callable[..., Encoder], streamed: Callable[[], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """PyTorch refuses whatever would make it wait; that the numbers of earlier steps have arrived is waited for."""
-    if where == "streamed":
-        streamed()
-
-    def act(number: int, _: Learner) -> None:
-        if number == 3:
-            torch.cuda.set_sync_debug_mode("error")
-        if number == 68:
-            torch.cuda.set_sync_debug_mode("default")
-
-    before_steps(monkeypatch, act)
-    try:
-        learn(iterations=70, cache_every=70)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
 
 
 def test_batches_are_copied_whole_while_the_gpu_is_busy() -> None:

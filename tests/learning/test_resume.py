@@ -3,9 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -144,44 +141,6 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
     assert code == 0
     assert f"{out}/encoder.safetensors" in text
     assert [line["iteration"] for line in reports(out) if "loss" in line] == list(range(1, 11))
-
-
-@pytest.mark.long
-def test_vgg16_in_a_process_of_its_own_survives_kill_and_ctrl_c(
-    toy: Toy, settings: NewSettings, train_arguments: Callable[..., list[object]], tmp_path: Path
-) -> None:
-    """The same as users have it, stopped from outside at whatever moment that is."""
-    chosen = settings(
-        backbone="vgg16",
-        iterations=5,
-        cache_every=3,
-        checkpoint_every=1,
-        positives=1,
-        negatives=1,
-        learning_rate=1e-5,
-        feature_scale_squared=1.0,
-        landmarks=0,
-    )
-    out = tmp_path / "out"
-    command = [sys.executable, "-m", "mappable", *map(str, train_arguments(chosen, out))]
-
-    def stop(number: signal.Signals, reached: Callable[[], bool]) -> tuple[int, str]:
-        running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 120
-        while not reached() and running.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.005)
-        running.send_signal(number)
-        return running.wait(), running.communicate()[1]
-
-    code, text = stop(signal.SIGKILL, (out / "checkpoint.safetensors").exists)
-    assert code == -signal.SIGKILL, text
-    before = len(reports(out))
-    code, text = stop(signal.SIGINT, lambda: len(reports(out)) > before)
-    assert code == 130, text
-    assert "of 5, which is saved in" in text
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    assert_identical(out / "encoder.safetensors", train(*toy, chosen))
-    assert [line["iteration"] for line in reports(out)] == [1, 2, 3, 4, 5]
 
 
 @pytest.fixture

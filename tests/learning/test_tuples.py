@@ -10,7 +10,6 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 from mappable.arrays import Ints
-from mappable.errors import BadInputError
 from mappable.learning import tuples
 from mappable.learning.layout import Layout
 from mappable.learning.tuples import Sampler, Tuples
@@ -222,21 +221,6 @@ def test_an_epoch_is_a_permutation_of_the_usable_places_less_an_incomplete_batch
         assert set(epoch.tolist()) <= set(sampler.usable.tolist())
     assert epochs[0].tolist() != epochs[1].tolist()
     assert sorted(sampler.anchors(0, 22, 1).tolist()) == sampler.usable.tolist()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"positive_radius": 0.5}, r"8.*0.5 m.*positive_radius"),
-        ({"negative_radius": 500}, r"8.*3.*500 m.*negative_radius"),
-        ({"negatives": 6}, r"8.*6.*25 m"),
-        ({"yaw_limit": 0.5}, r"yaw_limit.*yaw"),
-    ],
-)
-def test_radii_and_yaw_limits_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
-    places = line(0, 1, 2, 3, 100, 101, 102, 103)
-    with pytest.raises(BadInputError, match=message):
-        Sampler(places, **({"positive_radius": 10, "negative_radius": 25, "negatives": 3} | options))
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])

@@ -10,7 +10,6 @@ import pytest
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import Described
-from mappable.localization import build
 from mappable.localization.build import build_map_of
 from mappable.localization.map import Map
 from mappable.maps.summary import summarize_map
@@ -88,22 +87,6 @@ def test_visits_calibrate_a_map_of_the_others_unless_they_trained_the_encoder(to
     assert build_map_of(trained, every=True).calibration.calibrated_on == "own visit"
 
 
-@pytest.mark.medium
-def test_all_references_may_be_landmarks_and_a_seed_chooses_fewer(town: Any) -> None:
-    def chosen(**options: Any) -> set[str]:
-        return set(build_map_of(gathered(town), town.encoder, **options).landmarks.places.place_id.tolist())
-
-    assert chosen(landmarks=40) < chosen(landmarks=60)
-    assert chosen(landmarks=40) != chosen(landmarks=40, seed=1)
-    assert len(chosen()) == len(town.landmarks)  # 200 are usual, but there are no more
-
-
-def test_a_split_of_few_images_does_not_calibrate(town: Any) -> None:
-    built = build_map_of(gathered(town, every=50), town.encoder, every=True)
-    assert built.calibration.calibrated_on == "own visit"
-    assert "10 images" in str(built.landmarks.places.notes[0])
-
-
 def test_images_in_another_frame_do_not_calibrate(town: Any) -> None:
     described = gathered(town)
     places = described.places
@@ -113,34 +96,6 @@ def test_images_in_another_frame_do_not_calibrate(town: Any) -> None:
     built = build_map_of(Described(places, described.descriptors), town.encoder, every=True)
     assert (built.calibration.calibrated_on, built.calibration.images) == ("own visit", len(town.landmarks))
     assert list(built.landmarks.places.frames) == ["town"]
-
-
-@pytest.mark.medium
-def test_very_many_images_to_calibrate_by_are_thinned(town: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "MOST_CALIBRATING", 200)
-    described = gathered(town, every=1)
-    rows = np.concatenate([np.arange(len(town.landmarks)), np.resize(np.arange(500), 700) + len(town.landmarks)])
-    copies = [f"{row}.jpg" for row in range(len(rows))]
-    columns = {axis: getattr(described.places, axis)[rows] for axis in "xy"}
-    split = described.places.split[rows]
-    places = town.landmarks.places.replace(
-        path=copies, place_id=copies, split=split, frame="town", sequence="", condition="", role="",
-        **columns, z=None, yaw=None, time=None,
-    )  # fmt: skip
-    built = build_map_of(Described(places, described.descriptors[rows]), town.encoder, every=True)
-    assert built.calibration is not None
-    assert built.calibration.images == 200
-
-
-def test_a_map_in_frames_says_so(town: Any) -> None:
-    built = build_map_of(gathered(town, frames=Frame("route", "frames"), frame="route"), town.encoder, every=True)
-    summary = summarize_map(built.landmarks)
-    assert summary.unit == "frames"
-    assert summary.calibration is not None
-    assert summary.notes == ()
-    assert built.locate_all(town.drive[1][:1])[0].unit == "frames"
-    fewer = summarize_map(built.landmarks.remove(built.landmarks.places.place_id[:1]))
-    assert fewer.notes == (f"calibrated with {len(town.landmarks)} landmarks; renew it: mappable map calibrate",)
 
 
 def test_what_cannot_be_built_is_refused(town: Any) -> None:

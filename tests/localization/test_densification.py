@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from made_maps import SPACING
-from mappable.errors import BadInputError
 from mappable.localization.densification import densify
 
 
@@ -42,12 +41,3 @@ def test_no_image_is_laid_on_a_measured_one(town: Any) -> None:
         more.landmarks.places.positions[len(town.landmarks) :, None] - town.landmarks.places.positions, axis=2
     )
     assert not len(apart) or apart.min() > 0.02 * SPACING
-
-
-def test_refused(town: Any) -> None:
-    with pytest.raises(BadInputError, match=r"landmark.*'landmarks/0\.jpg'"):
-        densify(town.map, town.landmarks.places[:3], town.drive[1][:3])
-    with pytest.raises(BadInputError, match="0 m"):
-        densify(town.map, town.places(np.zeros((1, 2)), "a"), town.drive[1][:1], within=0)
-    with pytest.raises(BadInputError, match=r"0 images.*0 descriptors"):
-        densify(town.map, town.places(np.zeros((0, 2)), "a"), town.drive[1][:0])

@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mappable.errors import BadInputError
 from mappable.features.descriptors import Described
 from mappable.localization.advice import advise
-from mappable.localization.estimate import PRIOR_DEVIATION, PROBABILITY, Estimate, estimate, expected, predict
+from mappable.localization.estimate import PRIOR_DEVIATION, PROBABILITY, estimate, expected, predict
 from mappable.places.frames import Frame
 from mappable.places.survey import survey
 from mappable.places.table import Places
@@ -78,15 +77,3 @@ def test_the_coverage_of_maps_of_one_visit_says_nothing_about_a_map_that_another
         coverage = next(one for one in expected(of_one.visits, source) if one.name == "coverage")
         assert coverage.value == (0.9 if source == "other visits" else pytest.approx(1.0, abs=0.03))
         assert coverage.low < low + 0.05
-
-
-def test_only_the_rows_asked_for_are_queries() -> None:
-    found = estimate(walls(2), 10.0, np.arange(20, 40))
-    assert [(one.name, one.queries) for one in found.visits] == [("visit0", 20)]
-    fields = {"radius": 10.0, "unit": "m", "visits": [], "expected": [], "source": "own visit"}
-    assert Estimate.from_json(fields).radius == 10.0
-
-
-def test_one_visit_gives_no_estimate() -> None:
-    with pytest.raises(BadInputError, match="two visits of the same places; visit the route again"):
-        estimate(walls(1), 10.0)

@@ -36,13 +36,6 @@ def test_a_distance_has_a_unit_beside_it_and_an_interval_round_it(found: Locatio
     assert len(found.candidates) == 5
 
 
-def test_as_many_candidates_are_named_as_asked_for(town: Any, found: Location) -> None:
-    for count in (1, 70, 1000):
-        (one,) = town.map.locate_all(town.drive[1][:1], candidates=count)
-        assert len(one.candidates) == min(count, len(town.landmarks))
-        assert (one.coordinates, one.reason, one.low) == (found.coordinates, found.reason, found.low)
-
-
 def test_every_output_has_every_field(town: Any, found: Location, tmp_path: Path) -> None:
     entry = json.loads(json.dumps(asdict(found), allow_nan=False))
     assert list(entry) == NAMES
@@ -57,13 +50,6 @@ def test_every_output_has_every_field(town: Any, found: Location, tmp_path: Path
         assert row[name] == ("" if entry[name] is None else str(entry[name]))
     assert row["candidates"].split("|") == [one["landmark"] for one in entry["candidates"]]
     assert {name: value for name, value in other.items() if value} == asdict(UNREAD)
-
-
-def test_the_openapi_document_explains_every_field() -> None:
-    schema = adapter(Positions).json_schema(mode="serialization")["$defs"]["Location"]
-    assert list(schema["properties"]) == NAMES
-    for name, described in schema["properties"].items():
-        assert described["description"], name
 
 
 def test_a_field_that_is_added_appears_everywhere(found: Location, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import mappable
 from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.about import About
 from mappable.localization.location import Location, NotLocated
 from mappable.localization.map import Map
-from mappable.maps import encoders
 from mappable.places.images import load_image, resize_image
 from mappable.places.pixels import images_of
 
@@ -78,16 +76,6 @@ def test_a_folder_gives_an_entry_per_image_also_for_one_that_cannot_be_read(town
         town_map.locate(drive / "05.png")
 
 
-def test_a_list_gives_an_entry_per_path_in_its_order(town_map: Map, drive: Path) -> None:
-    paths = [drive / "07.png", drive / "02.png", drive / "gone.png", drive / "07.png"]
-    found = town_map.locate_all(paths)
-    assert [Path(one.image).name for one in found] == ["07.png", "02.png", "gone.png", "07.png"]
-    assert "no such file" in str(found[2].error)
-    assert found[0] == found[3]
-    assert same(found[0], town_map.locate(paths[0]))
-    assert town_map.locate_all(paths[:1]) == [town_map.locate(paths[0])]
-
-
 def test_arrays_of_any_size_are_resized_as_files_are(town_map: Map, drive: Path, tmp_path: Path) -> None:
     expected = town_map.locate(drive / "03.png")
     assert town_map.locate(picture(3, 64, 48)) == replace(expected, image="0")
@@ -108,47 +96,6 @@ def test_a_sequence_is_located_as_a_whole(town_map: Map, town: Any, drive: Path)
     for images in (drive, sorted(drive.iterdir()), arrays):
         assert [one.coordinates for one in town_map.locate_drive(images) if isinstance(one, Location)] == expected
     assert len(town_map.locate_drive(drive / "00.png")) == 1
-
-
-@pytest.mark.parametrize(
-    ("images", "part"),
-    [
-        (None, "NoneType"),
-        ([3], "list"),
-        ([], "no images"),
-        (np.zeros((4, 4, 3)), "4 x 4 x 3 of float64"),
-        (np.zeros((4, 4), dtype=np.uint8), "4 x 4 of uint8"),
-        (np.zeros((0, 4, 4, 3), dtype=np.uint8), "0 x 4 x 4 x 3"),
-    ],
-)
-def test_what_is_no_image_is_refused(town_map: Map, images: Any, part: str) -> None:
-    with pytest.raises(BadInputError, match=part):
-        town_map.locate_all(images)
-
-
-def test_a_folder_without_images_and_one_without_a_map_are_refused(town_map: Map, tmp_path: Path) -> None:
-    for locate in (town_map.locate, town_map.locate_all):
-        with pytest.raises(BadInputError, match=str(tmp_path)):
-            locate(tmp_path)
-    with pytest.raises(BadInputError, match="nowhere"):
-        mappable.open_map(tmp_path / "nowhere")
-
-
-def test_the_encoder_opens_once_and_not_before_it_is_needed(
-    town_map: Map, town: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[tuple[Any, ...]] = []
-
-    def encoder_of(*arguments: Any, trust_code: bool) -> Any:
-        asked.append(arguments[1:])
-        return town_map.encoder
-
-    monkeypatch.setattr(encoders, "encoder_of", encoder_of)
-    one = Map(town.landmarks, encoder="run", device="cpu")
-    assert (len(one), asked) == (len(town.landmarks), [])
-    for _ in range(2):
-        one.locate(picture(3))
-    assert asked == [("run", "cpu", None)]
 
 
 def test_an_encoder_that_is_not_the_maps_is_refused(town_map: Map, town: Any) -> None:

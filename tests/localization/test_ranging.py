@@ -1,6 +1,5 @@
 """Ranges from calibrated feature distances."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 
 from mappable.errors import BadInputError
 from mappable.localization import ranging
-from mappable.localization.ranging import metres_of, ranges_between
+from mappable.localization.ranging import ranges_between
 from mappable.recovery.order import order_of
 
 
@@ -26,18 +25,6 @@ def test_ranges_are_those_between_the_images(town: Any, monkeypatch: pytest.Monk
     in_blocks = ranges_between(town.calibration, descriptors)
     np.testing.assert_array_equal(in_blocks.i, ranges.i)
     np.testing.assert_allclose(in_blocks.metres, ranges.metres, rtol=1e-3)
-
-
-def test_a_map_whose_images_show_no_distance_gives_no_ranges(town: Any) -> None:
-    with pytest.raises(BadInputError, match="cannot give ranges"):
-        metres_of(replace(town.calibration, growth=None), np.array([0.4]))
-
-
-def test_images_that_have_nothing_in_common(town: Any) -> None:
-    with pytest.raises(BadInputError, match="near enough"):
-        ranges_between(town.calibration, np.eye(4, 192, dtype=np.float32))
-    with pytest.raises(BadInputError, match="at least two"):
-        ranges_between(town.calibration, town.drive[1][:1])
 
 
 def spread(town: Any, count: int, share: float) -> np.ndarray:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from mappable.errors import BadInputError
 from mappable.places.notes import Note
 from mappable.places.table import Places
 from mappable.readers.registry import read_places
@@ -28,50 +27,6 @@ def sequences(root: Path, lab: str, *names: str) -> None:
 def note(places: Places, words: str) -> Note:
     (found,) = [one for one in places.notes if words in one.text]
     return found
-
-
-@pytest.mark.parametrize(
-    "folder",
-    [
-        "freiburg/seq1_cloudy1/std_cam",
-        "cold-freiburg/seq1_cloudy1/std_cam",
-        "freiburg/part_a/seq1_cloudy1/std_cam",
-        "COLD/db/cold-freiburg/part_a/seq1_cloudy1/std_cam",
-        "cold-freiburg_part_a_seq1_cloudy1/std_cam",
-        "cold-freiburg_part_a_seq1_cloudy1",
-        "freiburg/seq1_cloudy1/seq1_cloudy1/std_cam",
-        "cold-freiburg_part_a_seq1_cloudy1/seq1_cloudy1/std_cam",
-        "fr_seq1_cloudy1/std_cam",
-        "freiburg/fr_seq1_cloudy1/std_cam",
-        "freiburg/sq1_cloudy1/std_cam",
-        "Freiburg/Part_A/Seq1_Cloudy1/STD_CAM",
-    ],
-)
-def test_every_spelling_of_the_folders_gives_the_same_places(tmp_path: Path, folder: str) -> None:
-    touch(tmp_path / folder)
-    places = read_places("cold", tmp_path)
-    assert places.path.tolist() == [f"{folder}/{NAME}"]
-    assert places.place_id.tolist() == [f"freiburg-a/seq1_cloudy1/{NAME.removesuffix('.jpeg')}"]
-    assert places.sequence.tolist() == ["freiburg-a/seq1_cloudy1"]
-    assert places.notes == ()
-
-
-@pytest.mark.parametrize(
-    ("folder", "problem"),
-    [
-        ("freiburg/part_b/seq1_cloudy1", "seq1 of freiburg belongs to part_a, but is in part_b"),
-        ("cold-saarbruecken_part_a_seq3_cloudy1", "seq3 of saarbruecken belongs to part_b, but is in part_a"),
-        ("freiburg/sa_seq1_cloudy1", "lab saarbruecken is inside lab freiburg"),
-        ("freiburg/part_a/cold-freiburg_part_b_seq3_cloudy1", "part b is inside part a"),
-        ("freiburg/seq1_cloudy1/seq1_cloudy2", "sequence seq1_cloudy2 is inside sequence seq1_cloudy1"),
-        ("freiburg/seq9_cloudy1", "unknown part for seq9 of freiburg"),
-    ],
-)
-def test_folders_that_contradict_each_other_are_refused_by_name(tmp_path: Path, folder: str, problem: str) -> None:
-    touch(tmp_path / folder)
-    with pytest.raises(BadInputError) as caught:
-        read_places("cold", tmp_path)
-    assert str(caught.value).startswith(f"{tmp_path / folder}: {problem}")
 
 
 @pytest.mark.parametrize(

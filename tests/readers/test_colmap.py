@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,30 +12,9 @@ from PIL import Image
 from mappable.places.lenses import Lens
 from mappable.readers.colmap import lens_of
 from mappable.readers.conversion import convert
-from mappable.readers.registry import find_reader, read_places
+from mappable.readers.registry import read_places
 
-BINARY = [
-    pytest.mark.medium,
-    pytest.mark.skipif(find_spec("pycolmap") is None, reason="pycolmap is not installed"),
-]
 WRITTEN = Path(__file__).parent / "data/colmap"
-
-
-@pytest.mark.parametrize("kind", ["text", pytest.param("binary", marks=BINARY)])
-def test_a_model_of_pycolmap_is_read_to_the_last_digit(tmp_path: Path, kind: str) -> None:
-    shutil.copytree(WRITTEN / kind, tmp_path / "sparse/0")
-    (tmp_path / "images").mkdir()
-    places = read_places("colmap", tmp_path, up="z")
-    expected = json.loads((WRITTEN / "expected.json").read_text())
-    assert list(places.path) == sorted(expected)
-    frame = places.frames[places.frame[0]]
-    centers = frame.to_original(np.column_stack([places.x, places.y, places.z]))
-    np.testing.assert_allclose(centers, [expected[name]["center"] for name in places.path], rtol=0, atol=1e-9)
-    forward = np.array([expected[name]["forward"] for name in places.path])
-    np.testing.assert_allclose(places.yaw, np.arctan2(forward[:, 1], forward[:, 0]), atol=1e-9)
-    assert places.unit == "units"
-    lenses = find_reader("colmap").function("lenses")
-    assert {lens.coefficients for lens in lenses(tmp_path, None).values()} == {(0.05,)}
 
 
 def test_lenses_image_points_as_pycolmap_does() -> None:

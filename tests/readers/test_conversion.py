@@ -1,6 +1,5 @@
 """Conversion: what it refuses, keeps and records."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,10 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 from scipy.spatial.transform import Rotation
-from typer.testing import CliRunner
 
-from mappable.cli.app import app
-from mappable.errors import BadImageError, BadInputError
+from mappable.errors import BadInputError
 from mappable.places.files import load_places, save_places
 from mappable.places.joining import concatenate
 from mappable.readers.conversion import convert
@@ -28,35 +25,12 @@ def root(tmp_path: Path, draw: Draw) -> Path:
     return tmp_path / "set"
 
 
-def test_z_counts_if_the_user_or_the_table_says_so(root: Path, tmp_path: Path) -> None:
-    assert convert("manifest", root, tmp_path / "flat").dimensions == 2
-    assert convert("manifest", root, tmp_path / "deep", dimensions=3).dimensions == 3
-    save_places(load_places(tmp_path / "deep"), tmp_path / "own/places.parquet")
-    assert convert("manifest", tmp_path / "own", tmp_path / "again").dimensions == 3
-
-
-def test_options_do_not_apply_to_a_table_of_our_own(root: Path, tmp_path: Path) -> None:
-    save_places(read_places("manifest", root), tmp_path / "own/places.parquet")
-    with pytest.raises(BadInputError, match="options of the reader do not apply"):
-        read_places("manifest", tmp_path / "own", unit="frames")
-
-
 def test_another_reading_of_the_same_set_is_not_overwritten_unasked(root: Path, tmp_path: Path) -> None:
     convert("manifest", root, tmp_path / "out", pixels=False)
     with pytest.raises(BadInputError, match="manifest unit=m"):
         convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False)
     convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False, overwrite=True)
     assert load_places(tmp_path / "out").unit == "frames"
-
-
-def test_a_damaged_record_of_a_conversion_is_one_sentence(
-    root: Path, tmp_path: Path, rewrite: Callable[..., None]
-) -> None:
-    convert("manifest", root, tmp_path / "out", pixels=False)
-    record = tmp_path / "out/convert.json"
-    rewrite(record, json.loads(record.read_text()) | {"options": None})
-    with pytest.raises(BadInputError, match=r"convert\.json"):
-        convert("manifest", root, tmp_path / "out", pixels=False)
 
 
 def test_sequences_that_were_kept_from_training_stay_so(root: Path, tmp_path: Path) -> None:
@@ -131,26 +105,6 @@ def test_two_scans_of_one_world_meet_in_the_frame_of_the_first(tmp_path: Path) -
         assert both[0][path] == pytest.approx(both[1][path], abs=1e-6)
 
 
-def test_images_of_several_shapes_are_named_with_what_happens_to_them(root: Path, tmp_path: Path, draw: Draw) -> None:
-    draw(root / "b.jpg", size=(48, 64))
-    (note,) = convert("manifest", root, tmp_path / "out").notes
-    assert sorted(note.items) == ["48x64: 1", "64x48: 1"]
-    assert "--fit pad keeps all" in note.text
-    assert "black bars" in convert("manifest", root, tmp_path / "padded", fit="pad").notes[0].text
-
-
-def test_convert_show_and_check_print_the_same_list(odd: Path, tmp_path: Path) -> None:
-    out = str(tmp_path / "out")
-    printed = [
-        CliRunner().invoke(app, words).output
-        for words in (["convert", "manifest", str(odd), out], ["places", "show", out], ["places", "check", out])
-    ]
-    warnings = [[line for line in text.splitlines() if line.startswith("warning: ")] for text in printed]
-    assert len(warnings[0]) == 3
-    assert warnings[0] == warnings[1] == warnings[2]
-    assert f"mappable convert manifest {odd} {out} --overwrite --rotate 180" in printed[2]
-
-
 # Images upside down, or with a border.
 
 
@@ -181,11 +135,3 @@ def test_a_border_and_images_upside_down_are_noted_with_the_option_that_mends_th
     assert mended.files[3].is_relative_to(tmp_path / "mended")
     with pytest.raises(BadInputError, match="holds"):
         convert("manifest", odd, tmp_path / "mended", size=(80, 60))
-
-
-def test_a_bad_image_that_cannot_be_mended_is_named(odd: Path, tmp_path: Path) -> None:
-    (odd / "05.png").write_bytes(b"damaged")
-    with pytest.raises(BadImageError, match=r"odd/05\.png"):
-        convert("manifest", odd, tmp_path / "out", rotate="90")
-    places = convert("manifest", odd, tmp_path / "out", rotate="90", on_bad="drop")
-    assert len(places) == 13

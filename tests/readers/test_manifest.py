@@ -29,23 +29,6 @@ def notes(places: Places) -> list[str]:
     return [str(note) for note in places.notes]
 
 
-@pytest.mark.parametrize(
-    ("row", "problem"),
-    [
-        ("95,0", "column 'latitude' is '95', expected -90 to 90"),
-        ("-90.001,0", "column 'latitude' is '-90.001', expected -90 to 90"),
-        ("51,181", "column 'longitude' is '181', expected -180 to 180"),
-        ("nan,0", "column 'latitude' is 'nan', expected a finite number"),
-        ("51,inf", "column 'longitude' is 'inf', expected a finite number"),
-        (",0", "column 'latitude' is '', expected a number"),
-    ],
-)
-def test_latitudes_and_longitudes_out_of_range_are_named(read, row, problem):
-    with pytest.raises(BadInputError) as caught:
-        read(f"path,latitude,longitude\na.jpg,51,0\nb.jpg,{row}\n")
-    assert str(caught.value).endswith(f"town/places.csv, row 3: {problem}")
-
-
 @pytest.mark.parametrize(("heading", "yaw"), [(0, 90), (90, 0), (180, -90), (270, 180), (359, 91), (-45, 135)])
 def test_heading_is_degrees_clockwise_from_north(read, heading, yaw):
     places = read(f"path,x,y,heading\na.jpg,0,0,{heading}\nb.jpg,0,0,\n")
@@ -72,32 +55,6 @@ def test_times_as_numbers_are_exact_and_their_unit_is_told(read, texts, nanoseco
         assert not places.notes[0].warning
 
 
-@pytest.mark.parametrize("path", ["../x.jpg", "/etc/x.jpg", "a/../../x.jpg", "..", "a/..", "C:/x.jpg", "..\\x.jpg"])
-def test_a_path_that_leads_out_of_the_root_is_named(read, path):
-    with pytest.raises(BadInputError) as caught:
-        read(f"path,x,y\na.jpg,0,0\n{path},0,0\n")
-    assert f"places.csv, row 3: path is {path!r}, expected" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("x,y\n1,2\n", "no column path; it has x, y; name the column with --column path=NAME"),
-        ("path,x\na.jpg,1\n", "no column y; it has path, x"),
-        ("path,y\na.jpg,1\n", "no column x; it has path, y"),
-        ("path,lat\na.jpg,1\n", "expected columns x and y, or latitude and longitude; found: path, lat"),
-        ("path\na.jpg\n", "expected columns x and y, or latitude and longitude; found: path"),
-        ("path,x,y,x\na.jpg,1,2,3\n", "column x appears more than once"),
-        ("path,x,y\n", "the table has no rows"),
-        ("", "the file is empty"),
-    ],
-)
-def test_a_table_without_what_is_needed_is_refused(read, text, problem):
-    with pytest.raises(BadInputError) as caught:
-        read(text)
-    assert str(caught.value).endswith(f"town/places.csv: {problem}")
-
-
 @pytest.mark.parametrize("name", ["places.parquet", "places.csv", "other.csv"])
 def test_a_table_of_our_own_comes_back_whole(tmp_path, name):
     ours = Places(
@@ -120,33 +77,6 @@ def test_a_table_of_our_own_comes_back_whole(tmp_path, name):
     assert places == ours
     assert places.root == ours.root
     assert read_places("manifest", tmp_path) == ours
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        "image_file,Latitude,Longitude",
-        "filename,lat,lng",
-        "file_name,LAT,LON",
-        "image_name,gps_latitude,gps_longitude",
-        "File Name,Latitude,Longitude",
-    ],
-)
-def test_usual_names_of_columns_are_taken_in_any_case_and_told(read, header):
-    places = read(f"{header}\na.jpg,51.5,-1.25\nb.jpg,51.6,-1.25\n")
-    assert list(places.path) == ["a.jpg", "b.jpg"]
-    assert places.y[1] - places.y[0] == pytest.approx(11_130, abs=20)
-    told = [item for note in places.notes for item in note.items if "taken" in note.text]
-    assert f"path from {header.split(',')[0]}" in told
-
-
-def test_any_other_column_can_be_named(read):
-    places = read("photo,e,n\na.jpg,1,2\n", column=["path=photo", "x=e", "y=n"])
-    assert (places.path[0], places.x[0], places.y[0]) == ("a.jpg", 1.0, 2.0)
-    with pytest.raises(BadInputError, match="no column picture; it has photo, e, n"):
-        read("photo,e,n\na.jpg,1,2\n", column=["path=picture"])
-    with pytest.raises(BadInputError, match=r"column is 'pfad=photo'.*names: path"):
-        read("photo,e,n\na.jpg,1,2\n", column=["pfad=photo"])
 
 
 def test_radians_are_not_degrees(read):

@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyproj
 import pytest
 
@@ -43,10 +42,3 @@ def test_a_city_on_a_zone_border_with_the_zone_of_each_image_keeps_its_distances
     assert math.dist(*places.positions[rows]) == pytest.approx(12, rel=1e-3)
     notes = " ".join(map(str, places.notes))
     assert "london: 1 images were converted from utm-31N to utm-30N" in notes
-
-
-def test_coordinates_that_agree_with_no_zone_are_kept_without_a_crs(golden_folder: Golden, tmp_path: Path) -> None:
-    places = read_with(golden_folder, tmp_path, "cph", lambda number, *_: f"{number}.5,7.0")
-    assert places.frames["cph"].crs is None
-    assert np.sort(places.x).tolist() == [number + 0.5 for number in range(7)]
-    assert "agree with lon and lat in no UTM zone: the frame has no CRS" in " ".join(map(str, places.notes))

@@ -1,6 +1,5 @@
 """Photos with EXIF positions: clocks, and what is left out."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from mappable.readers.registry import read_places
-from reader_folders import photo
 
 TAKEN, OFFSET = 0x9003, 0x9011
 OXFORD = {1: "N", 2: (51.0, 45.0, 7.2), 3: "W", 4: (1.0, 15.0, 27.72)}
@@ -43,19 +41,6 @@ def test_any_position_survives_degrees_and_minutes(
     found = places.frames[places.frame[0]].to_latlon(places.positions)
     assert found[0][0] == pytest.approx(latitude, abs=2e-8)
     assert (found[1][0] - longitude + 180) % 360 - 180 == pytest.approx(0, abs=2e-8)
-
-
-def test_a_folder_uses_one_clock_for_all_its_photos(tmp_path: Path) -> None:
-    """One camera knows its offset but runs five minutes fast; the other has GPS time alone. Both have GPS time."""
-    fast, day = {TAKEN: "2024:05:01 12:05:00", OFFSET: "+00:00"}, "2024:05:01"
-    photo(tmp_path / "walk/a.jpg", 0.0, fast, t29=day, t7=(12.0, 0.0, 0.0))
-    photo(tmp_path / "walk/b.jpg", 0.0, {}, t29=day, t7=(12.0, 1.0, 0.0))
-    photo(tmp_path / "alone/c.jpg", 0.0, fast, t29=day, t7=(12.0, 0.0, 0.0))
-    places = read_places("photos", tmp_path)
-    noon = int(datetime(2024, 5, 1, 12, tzinfo=UTC).timestamp()) * 10**9
-    minutes = dict(zip(places.path, (places.time - noon) // (60 * 10**9), strict=True))
-    assert minutes == {"alone/c.jpg": 5, "walk/a.jpg": 0, "walk/b.jpg": 1}
-    assert not places.notes
 
 
 def test_what_has_no_usable_position_is_left_out_and_listed_by_reason(tmp_path: Path) -> None:

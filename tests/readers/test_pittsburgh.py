@@ -41,11 +41,3 @@ def test_a_mat_file_with_wrong_fields_is_refused_by_name(tmp_path: Path, changes
     with pytest.raises(BadInputError) as caught:
         read_places("pittsburgh", tmp_path)
     assert str(caught.value).startswith(f"{tmp_path / 'pitts30k_train.mat'}: {problem}")
-
-
-def test_a_mat_file_of_version_7_3_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    text = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Mon Jan  1 00:00:00 2018 HDF5 schema 1.00 ."
-    header = text.ljust(116) + bytes(8) + b"\x00\x02IM"  # text, subsystem offset, version 2 and byte order
-    (tmp_path / "pitts30k_train.mat").write_bytes(header.ljust(512, b"\x00") + b"\x89HDF\r\n\x1a\n" + bytes(100))
-    with pytest.raises(BadInputError, match=r"7\.3"):
-        read_places("pittsburgh", tmp_path)

@@ -7,15 +7,8 @@ from typer.testing import CliRunner
 
 from mappable.cli.app import app
 from mappable.errors import BadInputError
-from mappable.readers.registry import propose, read_places, reader_names
+from mappable.readers.registry import read_places
 from mappable.readers.toolkit import image_files
-
-
-@pytest.mark.parametrize("name", ["kity", "", "..", "manifest.read", "__init__"])
-def test_an_unknown_reader_lists_the_known_ones(name: str, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError) as caught:
-        read_places(name, tmp_path)
-    assert str(caught.value) == f"unknown reader {name!r}; choose one of: {', '.join(reader_names())}"
 
 
 @pytest.mark.parametrize(
@@ -52,20 +45,3 @@ def test_close_readers_are_all_proposed_and_nothing_is_converted(tmp_path: Path)
     assert f"mappable convert manifest {tmp_path} 'my places'" in shown.output
     assert "2 readers fit" in shown.output
     assert not (tmp_path / "my places").exists()
-
-
-def test_a_reader_that_would_refuse_the_folder_is_not_proposed_and_says_why(tmp_path: Path) -> None:
-    (tmp_path / "a.jpg").touch()
-    (tmp_path / "a.jpg.json").write_text('{"key": "a"}')
-    with pytest.raises(BadInputError, match=r"looks like mapillary, but .*no JSON file of Mapillary with images"):
-        propose(tmp_path)
-
-
-def test_a_folder_that_no_reader_knows(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"no reader fits.*path, x and y"):
-        propose(tmp_path)
-    (tmp_path / "list.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(BadInputError, match=r"the table list\.csv has other columns"):
-        propose(tmp_path)
-    with pytest.raises(BadInputError, match="no such file"):
-        propose(tmp_path / "missing")

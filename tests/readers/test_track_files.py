@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyproj import Geod
 
 from mappable.errors import BadInputError
@@ -68,64 +66,6 @@ def test_points_out_of_order_or_of_one_time_or_without_a_fix_are_mended_and_list
     ]
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        (point("95", 2, 1), r"lat.*'95'.*-90.*90"),
-        (point("nan", 2, 1), r"lat.*'nan'"),
-        ('<trkpt lon="3"><time>2024-05-01T12:00:01Z</time></trkpt>', r"lat.*''"),
-        (point(1, 2, 1, "<ele>inf</ele>"), r"ele.*'inf'"),
-        (point(1, 2, None), r"time.*''"),
-        (point(1, 2, None, "<time>1714564800</time>"), "column 'time' is '1714564800'"),
-        (point(1, 2, None, "<time>9999-01-01T00:00:00Z</time>"), "column 'time' is '9999"),
-    ],
-)
-def test_a_bad_value_is_named_by_file_and_point(tmp_path: Path, bad: str, message: str) -> None:
-    with pytest.raises(BadInputError, match=rf"ride\.gpx, point 2.*{message}"):
-        read_track(tmp_path / "ride.gpx", gpx(point(1, 2, 0) + bad))
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("a.gpx", gpx(point(1, 2, None) + point(2, 3, None)), "time"),
-        ("a.gpx", '<gpx><wpt lat="1" lon="2"/></gpx>', "points"),
-        ("a.gpx", gpx(point(0, 0)), "position"),
-        ("a.gpx", "<kml></kml>", "GPX.*kml"),
-        ("a.gpx", "<gpx><trk>", "well-formed.*XML"),
-        ("a.gpx", '<?xml version="1.0" encoding="nonsense"?><gpx/>', "nonsense"),
-        ("a.gpx", '<!DOCTYPE gpx [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><gpx>&b;</gpx>', "document type"),
-        ("a.gpx", '<!DOCTYPE gpx SYSTEM "file:///etc/passwd"><gpx/>', "document type"),
-        ("a.csv", "time,x\n1,2\n", "no column y"),
-        ("a.csv", "time,latitude\n1,2\n", "expected columns x and y, or latitude and longitude; found: time, latitude"),
-        ("a.csv", "x,y\n1,2\n", "no column time"),
-        ("a.csv", "time,x,y\n", "no rows"),
-        ("a.csv", "time,x,y\n1,2,3\n,3,4\n", "row 3: column 'time' is ''"),
-        ("a.csv", "time,x,y\n1,2,3\n1714564800000,3,4\n", "times look like ms and s"),
-        ("a.csv", "time,lat,lon\n1,2,3\n2,91,3\n", "row 3: column 'lat' is '91', expected -90 to 90"),
-        ("a.csv", "time,x,y,yaw\n1,2,3,90\n", "row 2: column 'yaw' is '90', expected radians, at most a full turn"),
-        ("a.csv", "time,x,y,heading\n1,2,3,400\n", "row 2: column 'heading' is '400', expected -360 to 360"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_one_sentence(tmp_path: Path, name: str, text: str, message: str) -> None:
-    with pytest.raises(BadInputError, match=message) as error:
-        read_track(tmp_path / name, text)
-    assert str(error.value).startswith(str(tmp_path / name))
-
-
-def test_tables_are_read_by_column_name(tmp_path: Path) -> None:
-    text = "speed;lon;time;lat;altitude;heading\n3;-1.25;2024-05-01T12:00:00Z;51.5;60;90\n3;-1.26;1714564801.5;51.6;;\n"
-    points = read_track(tmp_path / "degrees.csv", text)
-    assert (points.north.tolist(), points.east.tolist(), points.in_degrees) == ([51.5, 51.6], [-1.25, -1.26], True)
-    np.testing.assert_array_equal(points.up, [60, np.nan])
-    np.testing.assert_allclose(points.yaw, [0, np.nan], atol=1e-12)
-    assert points.time.tolist() == [NOON, NOON + 1_500_000_000]
-    text = "timestamp,x,y,z,yaw\n1714564802500,-3,4.5,2,-3\n1714564800000,0,0,1,0.5\n"  # x = 0, y = 0 is a place
-    points = read_track(tmp_path / "metres.csv", text)
-    assert (points.east.tolist(), points.north.tolist(), points.in_degrees) == ([0, -3], [0, 4.5], False)
-    assert points.time.tolist() == [NOON, NOON + 2_500_000_000]
-
-
 def test_tracks_in_degrees_share_one_frame_and_tracks_in_metres_another(tmp_path: Path) -> None:
     west = read_track(tmp_path / "west.gpx", gpx(point(48.1, 11.99, 0) + point(48.1, 11.995, 1)))
     local = read_track(tmp_path / "local.csv", "time,x,y,z\n1,2,3,4\n")
@@ -139,13 +79,6 @@ def test_tracks_in_degrees_share_one_frame_and_tracks_in_metres_another(tmp_path
     there = read_track(tmp_path / "there.gpx", gpx(point(48.1, 12, 0) + point(35.7, 139.7, 2)))
     with pytest.raises(BadInputError, match=r"there\.gpx.*point 2.*too far"):
         in_frames([west, there], "room")
-
-
-@given(st.lists(st.floats(0.01, 3), min_size=1, max_size=60), st.floats(0.05, 5))
-def test_on_a_straight_line_the_way_is_the_distance_whatever_the_steps(lengths: list[float], jitter: float) -> None:
-    along = np.concatenate([[0], np.cumsum(lengths)])
-    moved, _ = arc_length(track([(0.6 * way, -0.8 * way) for way in along]), jitter)
-    np.testing.assert_allclose(moved, along, atol=1e-9)
 
 
 def test_standing_still_adds_no_way_however_long() -> None:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappable.errors import BadInputError
 from mappable.readers.tracks import Track
 
 
@@ -52,21 +51,8 @@ def test_poses_are_those_of_a_scalar_loop(rows: list[tuple[int, float, float]], 
             assert abs(cmath.exp(1j * (found.yaw[index] - rows[before][2] - share * arc)) - 1) < 1e-9
 
 
-def test_nanoseconds_of_our_age_are_not_rounded_to_floats() -> None:
-    start = 1_418_132_416_737_115_001
-    assert track([start, start + 2], [0.0, 2.0]).at(np.array([start + 1])).xyz[0, 0] == 1
-
-
 def test_unknown_heights_and_yaws_stay_unknown_and_leave_the_rest_alone() -> None:
     xyz = np.array([(0.0, 0.0, math.nan), (2.0, 0.0, 4.0), (4.0, 0.0, 6.0)])
     found = Track(np.array([0, 2, 4]), xyz, np.array([math.nan, 0.0, 0.2])).at(np.array([1, 3]))
     np.testing.assert_array_equal(found.xyz, [[1, 0, math.nan], [3, 0, 5]])
     np.testing.assert_allclose(found.yaw, [math.nan, 0.1])
-
-
-@pytest.mark.parametrize(
-    ("times", "words"), [([], "samples"), ([1, 7, 3], r"sample 2.*time is 3.*7"), ([7, 7], r"sample 1.*time is 7.*7")]
-)
-def test_samples_out_of_order_or_none_are_refused(times: list[int], words: str) -> None:
-    with pytest.raises(BadInputError, match=words):
-        track(times)

@@ -2,12 +2,10 @@
 
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from mappable.errors import BadInputError
 from mappable.places.files import save_places
 from mappable.places.frames import Frame
 from mappable.places.table import NO_TIME, Places
@@ -28,15 +26,6 @@ def test_files_and_folders_in_the_order_given(draw: Draw, tmp_path: Path, monkey
     assert set(found.time) == {NO_TIME}
 
 
-def test_photos_know_their_time(geotagged: Callable[..., list[Path]], tmp_path: Path) -> None:
-    files = geotagged(tmp_path / "walk", 3)
-    found = find_images([tmp_path / "walk"])
-    start = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp()) * 10**9
-    assert found.time.tolist() == [start + 3 * 10**9 * number for number in range(3)]
-    assert found.place_id.tolist() == [str(file) for file in files]
-    assert find_images(files[:1]).sequence.tolist() == [""]
-
-
 def test_tables_lose_their_positions_alone(draw: Draw, tmp_path: Path) -> None:
     for name in ("set/1.jpg", "set/2.jpg", "3.jpg"):
         draw(tmp_path / name)
@@ -54,17 +43,6 @@ def test_tables_lose_their_positions_alone(draw: Draw, tmp_path: Path) -> None:
     both = find_images([tmp_path / "set", tmp_path / "3.jpg"])
     assert [file.name for file in both.files] == ["3.jpg", "1.jpg", "2.jpg"]
     assert not is_table(tmp_path / "3.jpg")
-
-
-def test_nothing_to_be_found(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(BadInputError, match=r"empty.*images"):
-        find_images([tmp_path / "empty"])
-    with pytest.raises(BadInputError, match="images"):
-        find_images([])
-    save_places(Places(path=[], x=[], y=[], frames=Frame("town")), tmp_path / "none.parquet")
-    with pytest.raises(BadInputError, match=r"none\.parquet.*images"):
-        find_images([tmp_path / "none.parquet"])
 
 
 def test_a_file_that_is_named_again_counts_once(draw: Draw, tmp_path: Path) -> None:

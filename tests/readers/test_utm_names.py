@@ -63,23 +63,3 @@ def test_points_on_both_sides_of_a_zone_border_keep_their_distance(tmp_path: Pat
     (found,) = places.notes
     assert str(found) == "1 images were converted from utm-30N to utm-31N, the zone of the images around them"
     assert not found.warning
-
-
-def test_a_list_of_images_stands_in_for_the_folder(tmp_path: Path) -> None:
-    touch(tmp_path, "test/database/sub/@1@2@.jpg", "test/database/@3@4@.jpg", "test/queries/@5@6@.jpg")
-    listed = "sub/@1@2@.jpg\r\n./sub/@7@8@.jpg\n\nplain.jpg\n@9@9"
-    (tmp_path / "test/database_images_paths.txt").write_text(listed)
-    expected = ["test/database/sub/@1@2@.jpg", "test/database/sub/@7@8@.jpg"]
-    for root, inside in (
-        (tmp_path, "test/database/"),
-        (tmp_path / "test", "database/"),
-        (tmp_path / "test/database", ""),
-    ):
-        places = read_places("utm_names", root)
-        references = places.where(role="reference")
-        assert references.place_id.tolist() == expected
-        assert references.path.tolist() == [inside + "sub/@1@2@.jpg", inside + "sub/@7@8@.jpg"]
-        assert note(places, "@east@north") == (
-            f"{inside}plain.jpg: does not begin with @",
-            f"{inside}@9@9: not an image file",
-        )

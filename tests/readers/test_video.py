@@ -97,17 +97,6 @@ def test_frames_of_a_video_with_varying_rate_are_placed_by_their_own_times(tmp_p
     assert places.time.tolist() == [NOON + times[number] * MILLISECOND for number in expected]
 
 
-def test_only_missing_frames_are_written_again(drive: Path) -> None:
-    first = read_places("video", drive)
-    for file in first.files[2:4]:
-        file.unlink()
-    kept = {file: file.stat().st_mtime_ns for file in (drive / "drive-frames").iterdir()}
-    again = read_places("video", drive)
-    assert again == first
-    assert numbers(again) == list(range(0, 40, 4))
-    assert {file: file.stat().st_mtime_ns for file in kept} == kept
-
-
 def test_frames_of_a_video_that_was_replaced_never_pass_for_those_of_the_new_one(drive: Path) -> None:
     read_places("video", drive)
     encode(drive / "drive.mp4", picture=lambda number: gray(number + 20))

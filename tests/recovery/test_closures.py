@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from mappable.arrays import Bools, Floats
 from mappable.recovery.align import aligned_score
 from mappable.recovery.closures import closure_filter
-from mappable.recovery.filtering import common_neighbor_filter
 from mappable.recovery.pipeline import recover
 from mappable.recovery.ranges import Ranges
 from simulated_ranges import NOISES, Kind, measure, route
@@ -72,32 +71,6 @@ def test_places_that_the_route_comes_back_to_are_kept(kind: Kind, count: int, no
     for seed in range(6):
         positions = route(kind, count, seed=seed, length=1000.0 if kind == "city" else 672.0)
         assert closure_filter(measure(positions, NOISES[noise], seed=seed, missing=0.1)).all()
-
-
-@pytest.mark.medium
-def test_a_place_seen_half_as_well_the_second_time_is_kept() -> None:
-    for seed in range(8):
-        ranges = measure(route("loop", 400, seed=seed), NOISES["mid"], seed=seed, missing=0.1)
-        again = ranges.j - ranges.i > 50
-        worse = ranges.where(~again | (np.random.default_rng(seed).random(len(ranges)) < 0.5))
-        worse = worse.where(common_neighbor_filter(worse))
-        assert closure_filter(worse).all()
-
-
-def test_a_way_back_along_the_same_street_is_kept() -> None:
-    along = np.concatenate([np.linspace(0, 100, 60), np.linspace(100, 0, 60)])
-    positions = np.column_stack([along, np.repeat([0.0, 3.0], 60)])
-    assert closure_filter(measure(positions, NOISES["mid"], seed=0, missing=0.1)).all()
-
-
-def test_in_three_dimensions() -> None:
-    """Up a spiral ramp, which no range crosses between floors 12 m apart, but for two stretches that look alike."""
-    turn = np.linspace(0, 6 * np.pi, 400)
-    positions = np.column_stack([30 * np.cos(turn), 30 * np.sin(turn), 12 * turn / (2 * np.pi)])
-    ranges = with_likeness(positions, "mid", 0, 100, 300)
-    false = false_ones(ranges, positions)
-    assert false.any()
-    np.testing.assert_array_equal(closure_filter(ranges), ~false)
 
 
 @given(st.integers(0, 1000), st.integers(1, 40), st.floats(0, 1))

@@ -20,7 +20,6 @@ from mappable.recovery.files import (
     read_truth,
     write_positions,
 )
-from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from simulated_ranges import NOISES, measure, route
 
@@ -57,10 +56,6 @@ def test_ranges_come_back_as_they_were_written(tmp_path: Path, suffix: str, with
         np.testing.assert_array_equal(getattr(read, name), getattr(ranges, name))
 
 
-def test_there_may_be_more_points_than_are_named(tmp_path: Path) -> None:
-    assert read_ranges(text_file(tmp_path, "i,j,metres\n0,1,2.5\n"), count=7).count == 7
-
-
 @pytest.mark.parametrize(
     ("text", "part"),
     [
@@ -87,18 +82,6 @@ def test_a_bad_table_of_ranges_is_refused_by_file_row_and_value(tmp_path: Path, 
     assert str(file) in str(refused.value)
     assert all(word in str(refused.value) for word in part.split("|"))
     assert "\n" not in str(refused.value)
-
-
-def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "bad.parquet").write_bytes(b"nothing")
-    (tmp_path / "bad.csv").write_bytes(b"\xff\xfe\x00")
-    for name, part in (
-        ("no.csv", "no such file"),
-        ("bad.parquet", "not a Parquet file"),
-        ("bad.csv", "not a text file"),
-    ):
-        with pytest.raises(BadInputError, match=part):
-            read_ranges(tmp_path / name)
 
 
 @given(st.binary(max_size=60))
@@ -160,21 +143,6 @@ def test_a_bad_matrix_is_refused(save: Callable[..., Path], matrix: Any, options
     assert all(word in str(refused.value) for word in part.split("|"))
 
 
-@pytest.mark.parametrize(
-    ("mask", "part"),
-    [
-        (np.ones((2, 2), dtype=bool), "(2, 2)|the matrix"),
-        (np.triu(np.ones((3, 3), dtype=bool)), "is not symmetric"),
-        (np.ones((3, 3)), "float64|true and false"),
-        (np.eye(3, dtype=bool), "leave no pair"),
-    ],
-)
-def test_a_bad_mask_is_refused(save: Callable[..., Path], mask: Any, part: str) -> None:
-    with pytest.raises(BadInputError) as refused:
-        read_matrix(save(np.ones((3, 3))), mask=save(mask, "mask.npy"))
-    assert all(word in str(refused.value) for word in part.split("|"))
-
-
 def test_nothing_is_unpickled(tmp_path: Path) -> None:
     np.save(tmp_path / "objects.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
     np.savez(tmp_path / "several.npz", a=np.zeros(2))
@@ -199,22 +167,6 @@ def test_known_positions_are_read(tmp_path: Path, dimensions: int) -> None:
     assert np.broadcast_to(read_anchors(text_file(tmp_path, with_sigma)).sigma, 2).tolist() == [0.25, 0.25]
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        ("point,x,y\n", "no known positions"),
-        ("point,x\n0,1\n", "no column y"),
-        ("point,x,y\n0,1,inf\n", "row 2|y|'inf'|finite"),
-        ("point,x,y\n0,1,1\n0,2,2\n", "row 3|point|'0'|earlier row"),
-        ("point,x,y,sigma\n0,1,1,-1\n", "row 2|sigma|'-1'|above 0"),
-    ],
-)
-def test_bad_known_positions_are_refused(tmp_path: Path, text: str, part: str) -> None:
-    with pytest.raises(BadInputError) as refused:
-        read_anchors(text_file(tmp_path, text))
-    assert all(word in str(refused.value) for word in part.split("|"))
-
-
 def test_the_truth_is_a_table_in_order_or_numbered_or_a_trajectory(tmp_path: Path) -> None:
     in_order = read_truth(text_file(tmp_path, "x,y\n0,1\n2,3\n"), 2)
     assert in_order.tolist() == [[0, 1], [2, 3]]
@@ -223,21 +175,6 @@ def test_the_truth_is_a_table_in_order_or_numbered_or_a_trajectory(tmp_path: Pat
     assert np.isnan(numbered[1]).all()
     tum = read_truth(text_file(tmp_path, "# time x y z\n10.5 1 2 3 0 0 0 1\n11 4 5 6 0 0 0 1\n", "truth.txt"), 2)
     assert tum.tolist() == [[1, 2, 3], [4, 5, 6]]
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "part"),
-    [
-        ("truth.csv", "x,y\n0,1\n", "1 positions for 3 points"),
-        ("truth.csv", "point,x,y\n5,0,1\n", "row 2|point|'5'|number of points, 3"),
-        ("truth.txt", "1 2 3\n", "row 1: 3 values, expected 8"),
-        ("truth.txt", "0 1 2 x 0 0 0 1\n", "row 1|z|'x'|number"),
-    ],
-)
-def test_a_bad_truth_is_refused(tmp_path: Path, name: str, text: str, part: str) -> None:
-    with pytest.raises(BadInputError) as refused:
-        read_truth(text_file(tmp_path, text, name), 3)
-    assert all(word in str(refused.value) for word in part.split("|"))
 
 
 # What is written
@@ -257,47 +194,3 @@ def test_positions_are_written_with_their_covariances_and_read_as_a_truth(tmp_pa
     assert float(values["xy"]) == pytest.approx(covariances[0, 0, 1], rel=1e-5)
     write_positions(tmp_path / "plain.csv", recovered(positions))
     assert (tmp_path / "plain.csv").read_text().startswith("point,part,x,y")
-
-
-def test_a_point_without_a_position_has_empty_values(tmp_path: Path) -> None:
-    write_positions(tmp_path / "positions.csv", recovered(np.array([[0.0, 1.0], [np.nan, np.nan]])))
-    assert (tmp_path / "positions.csv").read_text().splitlines()[2] == "1,0,,"
-
-
-@pytest.mark.medium
-def test_ranges_of_a_million_pairs_are_read_in_seconds(tmp_path: Path) -> None:
-    """A tenth of that here."""
-    count = 100_000
-    lines = (f"{row},{row + 1},1.5" for row in range(count))
-    ranges: Ranges = read_ranges(text_file(tmp_path, "i,j,metres\n" + "\n".join(lines)))
-    assert (len(ranges), ranges.count) == (count, count + 1)
-
-
-def test_a_point_number_that_is_absurd_for_the_table_is_refused_at_once(tmp_path: Path) -> None:
-    file = tmp_path / "ranges.csv"
-    file.write_text("i,j,metres\n0,1,2\n1,99999999,2\n")
-    with pytest.raises(BadInputError, match=r"ranges\.csv, row 3: column 'j' is '99999999'.*10,000.*2 ranges"):
-        read_ranges(file)
-    file.write_text("i,j,metres\n0,1,2\n1,9999,2\n")
-    assert read_ranges(file).count == 10_000
-    file.write_text("i,j,metres\n0,1,2\n1,20000,2\n")
-    assert read_ranges(file, count=20_001).count == 20_001
-
-
-@pytest.mark.parametrize("header", ["'shape': (2, 2), ", "'shape': (1000000, 1000000), }"])
-def test_an_absurd_matrix_is_one_sentence(header: str, tmp_path: Path) -> None:
-    text = ("{'descr': '<f8', 'fortran_order': False, " + header).ljust(117) + "\n"
-    (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00" + text.encode() + bytes(32))
-    with pytest.raises(BadInputError, match=r"bad\.npy: damaged, or not a \.npy file of numbers"):
-        read_matrix(tmp_path / "bad.npy")
-
-
-@pytest.mark.parametrize("column", ["i", "metres", "sigma", "nosuch"])
-def test_a_long_value_is_cut_in_the_error(column: str, tmp_path: Path) -> None:
-    values = {"i": "1", "j": "2", "metres": "3", "sigma": "1"} | {column: "x" * 5000, "x" * 5000: "1"}
-    if column == "nosuch":
-        del values["metres"]
-    (tmp_path / "ranges.csv").write_text(f"{','.join(values)}\n{','.join(values.values())}\n")
-    with pytest.raises(BadInputError) as refused:
-        read_ranges(tmp_path / "ranges.csv")
-    assert len(str(refused.value)) < 500

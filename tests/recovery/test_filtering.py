@@ -33,13 +33,6 @@ def test_common_neighbors_are_counted(seed: int, count: int, share: float) -> No
     assert common_neighbors(ranges).tolist() == wanted
 
 
-def test_common_neighbors_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    ranges = measure(route("loop", 300, seed=0), NOISES["mid"], seed=0)
-    whole = common_neighbors(ranges)
-    monkeypatch.setattr("mappable.recovery.filtering.BLOCK_PRODUCTS", 700)
-    np.testing.assert_array_equal(common_neighbors(ranges), whole)
-
-
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("kind", "count", "noise"), [("loop", 400, "mid"), ("open", 400, "high"), ("city", 1000, "low")]
@@ -57,14 +50,6 @@ def test_independent_false_ranges_go_and_true_ones_stay(kind: Kind, count: int, 
         assert ranges.where(kept).parts.max() == 0
 
 
-def test_in_three_dimensions() -> None:
-    positions = np.random.default_rng(0).uniform(0, 100, (1000, 3))
-    ranges = measure(positions, NOISES["mid"], seed=0, radius=20.0, outliers=0.05)
-    kept, true = common_neighbor_filter(ranges), true_ones(ranges, positions)
-    assert kept[true].mean() > 0.97
-    assert kept[~true].mean() < 0.05
-
-
 @pytest.mark.medium
 @given(SEEDS, st.sampled_from([(0.6, 1), (0.6, 2), (0.6, 3), (0.1, 4), (0.1, 6)]))
 def test_a_chain_is_never_torn(seed: int, chain: tuple[float, int]) -> None:
@@ -77,30 +62,6 @@ def test_a_chain_is_never_torn(seed: int, chain: tuple[float, int]) -> None:
     ranges = Ranges(60, i[kept], j[kept], 6.0 * (j - i)[kept], 0.5)
     filtered = common_neighbor_filter(ranges)
     assert ranges.where(filtered).parts.max() == ranges.parts.max()
-
-
-def test_false_ranges_go_from_a_bare_chain_too() -> None:
-    ranges = Ranges(100, [*range(99), 5, 20, 40], [*range(1, 100), 70, 90, 60], np.full(102, 6.0), 0.5)
-    kept = common_neighbor_filter(ranges)
-    assert kept.sum() == 99
-    assert (ranges.j - ranges.i)[kept].max() == 1
-
-
-def test_a_bare_chain_that_is_driven_again_stays_closed() -> None:
-    again = np.arange(10)
-    ranges = Ranges(100, [*range(99), *again], [*range(1, 100), *(again + 90)], np.full(109, 6.0), 0.5)
-    assert common_neighbor_filter(ranges).all()
-
-
-@given(SEEDS, st.integers(3, 40))
-def test_a_tree_stays_whole(seed: int, count: int) -> None:
-    """Points that are in no order: no two of them share a neighbor, which says nothing."""
-    rng = np.random.default_rng(seed)
-    parents = np.array([rng.integers(0, child) for child in range(1, count)])
-    names = rng.permutation(count)
-    ranges = Ranges(count, names[parents], names[1:], np.ones(count - 1), 1.0)
-    if np.bincount(ranges.j - ranges.i)[1:4].max() <= 0.25 * count:
-        assert common_neighbor_filter(ranges).all()
 
 
 def test_parts_that_only_a_false_range_joins_come_apart() -> None:
@@ -116,10 +77,6 @@ def test_parts_that_only_a_false_range_joins_come_apart() -> None:
     kept = common_neighbor_filter(joined)
     assert not kept[(joined.i == 100) & (joined.j == 600)].any()
     assert joined.where(kept).parts.max() == 1
-
-
-def test_no_ranges() -> None:
-    assert common_neighbor_filter(Ranges(3, [], [], [], [])).tolist() == []
 
 
 @pytest.mark.medium

@@ -43,12 +43,6 @@ def test_pairs_are_kept_once_sorted_and_the_smaller_number_first(given_: tuple[i
     assert all(i < j for i, j in keys)
 
 
-def test_sigma_stays_with_its_pair() -> None:
-    ranges = Ranges(4, [3, 0, 2], [1, 2, 1], [1.0, 2.0, 3.0], [0.1, 0.2, 0.3])
-    assert (ranges.i.tolist(), ranges.j.tolist()) == ([0, 1, 1], [2, 2, 3])
-    assert (ranges.metres.tolist(), ranges.sigma.tolist()) == ([2.0, 3.0, 1.0], [0.2, 0.3, 0.1])
-
-
 @pytest.mark.medium
 @given(pair_lists(), st.data())
 def test_those_among_some_points_are_numbered_as_the_points_are_given(
@@ -60,12 +54,6 @@ def test_those_among_some_points_are_numbered_as_the_points_are_given(
     assert some.count == len(points)
     back = {(*sorted((points[i], points[j])), metres) for i, j, metres in as_set(some)}
     assert back == {row for row in as_set(ranges) if row[0] in points and row[1] in points}
-
-
-def test_some_of_the_pairs_are_among_the_same_points() -> None:
-    ranges = Ranges(5, [0, 1, 2], [1, 2, 3], [1.0, 2.0, 3.0], 1.0)
-    kept = ranges.where(ranges.metres > 1.5)
-    assert (kept.count, kept.i.tolist(), kept.j.tolist()) == (5, [1, 2], [2, 3])
 
 
 # Their graph
@@ -161,23 +149,3 @@ def test_what_cannot_be_a_matrix_of_distances_is_named(squared: Any, mask: Any, 
     with pytest.raises(BadInputError) as refused:
         ranges_of_matrix(squared, scale, mask.astype(bool))
     assert part in str(refused.value)
-
-
-def test_what_the_mask_leaves_out_may_be_anything() -> None:
-    squared = np.array([[0.0, 4.0, np.nan], [4.0, 0.0, -1.0], [np.nan, 7.0, 0.0]])
-    mask = np.array([[True, True, False], [True, True, False], [False, False, True]])
-    ranges = ranges_of_matrix(squared, 1.0, mask)
-    assert (ranges.count, ranges.i.tolist(), ranges.j.tolist(), ranges.metres.tolist()) == (3, [0], [1], [2.0])
-
-
-@pytest.mark.parametrize(
-    ("metres", "sigma", "problem"),
-    [
-        (1e300, 1.0, r"1e\+300 m.*metres must be at most 1e\+09"),
-        (1.0, 1e300, "sigma must be 1e-12 to"),
-        (1.0, 1e-300, "sigma must be 1e-12 to"),
-    ],
-)
-def test_numbers_whose_squares_overflow_are_refused(metres: float, sigma: float, problem: str) -> None:
-    with pytest.raises(BadInputError, match=rf"range 1 \(points 1 and 2, .*{problem}"):
-        Ranges(3, [0, 1], [1, 2], [1.0, metres], [1.0, sigma])

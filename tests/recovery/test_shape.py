@@ -10,7 +10,6 @@ from mappable.recovery.align import aligned_score
 from mappable.recovery.hints import Anchors, Motions
 from mappable.recovery.pipeline import recover
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.shape import noise_level
 from simulated_ranges import NOISES, Noise, measure, route
 
 
@@ -134,43 +133,6 @@ def test_the_noise_is_estimated() -> None:
     for factor in (0.5, 3.0):
         stated = Ranges(300, ranges.i, ranges.j, ranges.metres, factor * ranges.sigma)
         assert recover(stated).noise == pytest.approx(1 / factor, rel=0.1)
-
-
-def test_a_chain_has_no_noise_to_estimate() -> None:
-    chain = Ranges(5, [0, 1, 2, 3], [1, 2, 3, 4], np.full(4, 5.0), 0.5)
-    recovered = recover(chain)
-    assert np.isnan(recovered.noise)
-    assert recovered.used.all()
-    np.testing.assert_allclose(np.linalg.norm(np.diff(recovered.positions, axis=0), axis=1), 5, rtol=1e-6)
-    assert np.isnan(noise_level(chain, recovered.positions, recovered.parts))
-
-
-def test_a_seed_gives_the_same() -> None:
-    ranges = measure(route("city", 600, seed=0), NOISES["mid"], seed=0, outliers=0.01)
-    first, again = recover(ranges, seed=3), recover(ranges, seed=3)
-    np.testing.assert_array_equal(first.positions, again.positions)
-    assert first.undetermined == again.undetermined
-
-
-@pytest.mark.parametrize(
-    ("ranges", "dimensions", "problem"),
-    [
-        (Ranges(2, [0], [1], [1.0], [1.0]), 2, r"3 points.*2"),
-        (Ranges(5, [], [], [], []), 2, r"no range.*5 points"),
-        (Ranges(3, [0], [1], [1.0], [1.0]), 4, r"2.*3.*dimensions.*4"),
-    ],
-)
-def test_bad_input(ranges: Ranges, dimensions: int, problem: str) -> None:
-    with pytest.raises(BadInputError, match=problem):
-        recover(ranges, dimensions)
-
-
-def test_points_in_one_place_and_few_ranges() -> None:
-    same = recover(Ranges(3, [0, 1], [1, 2], [0.0, 0.0], [0.1, 0.1]))
-    np.testing.assert_array_equal(same.positions, 0)
-    pair = recover(Ranges(3, [0], [1], [2.0], [0.1]), 3)
-    assert np.linalg.norm(pair.positions[0] - pair.positions[1]) == pytest.approx(2)
-    assert pair.parts.tolist() == [0, 0, 1]
 
 
 def test_without_gtsam_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

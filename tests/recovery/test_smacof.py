@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 
-from mappable.arrays import Floats
-from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.smacof import smacof, sparse_smacof
@@ -86,35 +83,6 @@ def test_steps_are_those_of_the_formula_whose_stress_never_rises(seed: int, dime
         np.testing.assert_allclose(found, stresses[: len(found)], rtol=1e-6, atol=nothing)
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize("dimensions", [2, 3])
-def test_the_end_is_a_minimum(dimensions: int) -> None:
-    """A general optimizer, started there, finds nothing lower."""
-    ranges = random_ranges(1, 12, 0.6)
-    scaled = sparse_smacof(
-        ranges, np.random.default_rng(1).normal(size=(12, dimensions)), steps=20_000, tolerance=1e-12
-    )
-
-    def stress(flat: Floats) -> float:
-        points = flat.reshape(12, dimensions)
-        lengths = np.linalg.norm(points[ranges.i] - points[ranges.j], axis=1)
-        return float(np.square((lengths - ranges.metres) / ranges.sigma).sum())
-
-    assert stress(minimize(stress, scaled.points.ravel(), method="BFGS").x) > 0.999 * scaled.stress
-
-
-def test_a_heavy_weight_wins() -> None:
-    """A triangle that cannot be: 1, 1 and 10. The sure sides are met, and the unsure one gives way."""
-    ranges = Ranges(3, [0, 1, 0], [1, 2, 2], [1.0, 1.0, 10.0], [0.01, 0.01, 10.0])
-    points = sparse_smacof(ranges, np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]]), steps=1000, tolerance=1e-9).points
-    np.testing.assert_allclose(np.linalg.norm(np.diff(points, axis=0), axis=1), 1, atol=0.01)
-
-
-def test_a_wrong_scale_is_mended_at_once() -> None:
-    points = np.random.default_rng(0).uniform(0, 10, (20, 2))
-    assert smacof(squareform(pdist(points)), 3 * points, steps=1).stress < 1e-12
-
-
 def test_parts_do_not_touch_each_other() -> None:
     one = random_ranges(0, 10, 0.8)
     start = np.random.default_rng(0).normal(size=(21, 2))
@@ -124,25 +92,3 @@ def test_parts_do_not_touch_each_other() -> None:
     options = {"steps": 20, "tolerance": 0.0}
     together, alone = sparse_smacof(both, start, **options).points, sparse_smacof(one, start[:10], **options).points
     np.testing.assert_allclose(together[:10] - together[0], alone - alone[0], atol=1e-9)
-
-
-def test_no_range_leaves_the_start() -> None:
-    start = np.arange(6.0).reshape(3, 2)
-    scaled = sparse_smacof(Ranges(3, [], [], [], []), start)
-    np.testing.assert_array_equal(scaled.points, start)
-    assert scaled.stress == 0
-
-
-@pytest.mark.parametrize(
-    ("distances", "start", "problem"),
-    [
-        (np.ones((3, 2)), np.zeros((3, 2)), r"distances.*3"),
-        (-np.ones((3, 3)), np.zeros((3, 2)), r"distances.*0"),
-        (np.full((3, 3), np.nan), np.zeros((3, 2)), r"distances.*0"),
-        (np.triu(np.ones((3, 3))), np.zeros((3, 2)), "symmetric"),
-        (np.ones((3, 3)), np.full((3, 2), np.nan), "the start must be"),
-    ],
-)
-def test_bad_input(distances: Floats, start: Floats, problem: str) -> None:
-    with pytest.raises(BadInputError, match=problem):
-        smacof(distances, start)

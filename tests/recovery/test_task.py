@@ -43,11 +43,6 @@ def test_positions_times_and_a_summary_are_written(tmp_path: Path) -> None:
     assert next(said.lines()).startswith("4 points in 2 dimensions, 6 ranges")
 
 
-@pytest.mark.medium
-def test_a_radius_leaves_longer_ranges_out(tmp_path: Path) -> None:
-    assert recover_to_folder(Task(radius=2.5), square, tmp_path / "out").ranges == 4
-
-
 def test_what_is_wrong_is_found_before_anything_is_measured(tmp_path: Path) -> None:
     anchors = written(tmp_path / "anchors.csv", "point,x,y,z\n0,0,0,0\n")
     for task, part in (
@@ -62,11 +57,3 @@ def test_what_is_wrong_is_found_before_anything_is_measured(tmp_path: Path) -> N
     with pytest.raises(BadInputError, match="is a file"):
         recover_to_folder(Task(), measured_too_early, anchors)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.medium
-def test_a_truth_of_fewer_dimensions_is_refused(tmp_path: Path) -> None:
-    truth = written(tmp_path / "truth.csv", "x,y\n0,0\n2,0\n2,2\n0,2\n")
-    assert recover_to_folder(Task(truth=truth), square, tmp_path / "out").scores
-    with pytest.raises(BadInputError, match=r"truth\.csv: positions have 2 dimensions, expected 3"):
-        recover_to_folder(Task(truth=truth, dimensions=3), square, tmp_path / "no")

@@ -23,17 +23,8 @@ def world(request: pytest.FixtureRequest) -> Building:
 
 
 @pytest.fixture(scope="module")
-def house() -> Building:
-    return rooms.build(0, stories=True)
-
-
-@pytest.fixture(scope="module")
 def runs(world: Building) -> list[Traversal]:
     return [rooms.traverse(world, "main", spacing=0.35, seed=seed) for seed in range(6)]
-
-
-def proper(world: Building, area: str) -> list[Room]:
-    return [room for room in world.rooms if room.area == area and room.kind not in ("corridor", "ramp")]
 
 
 def gap(solid: Solid, x: Floats, y: Floats) -> Floats:
@@ -126,29 +117,3 @@ def test_what_cannot_be_walked_is_refused(world: Building) -> None:
         rooms.traverse(world, "attic", spacing=0.35, seed=0)
     with pytest.raises(BadInputError, match=r"above 0 metres, got 0"):
         rooms.traverse(world, "main", spacing=0.0, seed=0)
-
-
-def test_two_stories_are_joined_by_a_ramp(house: Building) -> None:
-    assert list(house.routes) == ["main"]
-    run = rooms.traverse(house, "main", spacing=0.35, seed=1)
-    assert run.z.min() == 0.0
-    assert run.z.max() == pytest.approx(3.4)
-    step = np.hypot(np.diff(run.x), np.diff(run.y))
-    assert (np.abs(np.diff(run.z)) <= 0.16 * step + 0.02).all()
-    assert ((run.z > 0.5) & (run.z < 3.0)).sum() > 40
-    line = densely(house, "main")
-    for z in (0.0, 3.4):
-        visited = [room for room in proper(house, "main") if room.z == z and inside(room, line).any()]
-        assert len(visited) >= 3
-    assert nearest([*house.scene.solids, *run.parked], run) > 0.3
-
-
-def test_the_robot_stands_on_a_floor_or_the_ramp(house: Building) -> None:
-    run = rooms.traverse(house, "main", spacing=0.35, seed=1)
-    for x, y, z in zip(run.x, run.y, run.z, strict=True):
-        heights = [
-            deck.z + deck.slope[0] * (x - deck.x)
-            for deck in house.scene.decks
-            if abs(x - deck.x) <= deck.length / 2 and abs(y - deck.y) <= deck.width / 2
-        ]
-        assert min(abs(height - z) for height in heights) < 1e-9

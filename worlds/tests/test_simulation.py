@@ -5,20 +5,16 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from mappable.arrays import Pixels
 from mappable.errors import BadInputError
-from mappable.places import distance_along, find_pack, load_places
+from mappable.places import find_pack, load_places
 from mappable_worlds import drives
-from mappable_worlds.drives import draw, plan, table
-from mappable_worlds.presets import find_preset
-from mappable_worlds.simulation import Simulated, image_hash, simulate, write_simulated
+from mappable_worlds.simulation import Simulated, simulate, write_simulated
 
 pytestmark = pytest.mark.medium
 
@@ -71,22 +67,6 @@ def test_the_same_preset_is_the_same_images_whatever_the_order_of_drawing(
     again = simulate(NAME, size=SMALL, every=FEW)
     assert again.places == drawn.places
     assert again.image_hash == drawn.image_hash
-
-
-@pytest.mark.long
-def test_the_demo_shows_the_very_images_of_the_street() -> None:
-    found = []
-    for name, every in (("street-v1-demo", 50), ("street-v1", 100)):
-        preset = replace(find_preset(name), runs=find_preset(name).runs[:1])
-        world, runs = plan(preset, ["main"], every)
-        images: dict[int, Pixels] = {}
-        places, rows = table(preset, runs), np.array([1, 4])
-        draw(preset, world, runs, np.isin(np.arange(len(places)), rows), images.__setitem__, size=SMALL, device="cpu")
-        found.append((places, image_hash(places[rows], [images[row] for row in rows])))
-    (demo, demo_hash), (street, street_hash) = found
-    assert demo_hash == street_hash
-    assert demo == street[np.isin(street.place_id, demo.place_id)]
-    assert 300 < distance_along(demo).max() <= 500 < distance_along(street).max()
 
 
 def test_a_folder_holds_the_same_as_memory(drawn: Simulated, written: Path) -> None:

@@ -147,21 +147,6 @@ def test_drives_differ_by_seed_and_repeat_by_seed() -> None:
     assert one.parked != two.parked
 
 
-def test_the_hill_town_climbs_without_a_step() -> None:
-    for seed in SEEDS:
-        world = town(seed, True)
-        main = world.routes["main"]
-        assert path_length(main.points)[-1] >= 300
-        assert np.ptp(main.z) >= 8
-        assert np.abs(np.diff(main.z)).max() < 0.5 * 0.09 + 1e-9
-        for west, east in zip(world.scene.decks, world.scene.decks[1:], strict=False):
-            joint = west.x + west.length / 2
-            assert joint == pytest.approx(east.x - east.length / 2)
-            heights = [deck.z + deck.slope[0] * (joint - deck.x) for deck in (west, east)]
-            assert heights[0] == pytest.approx(heights[1], abs=1e-9)
-        assert 0.06 <= world.scene.decks[1].slope[0] <= 0.09
-
-
 def test_wrong_wishes_are_refused() -> None:
     with pytest.raises(BadInputError, match=r"route.*'moon'"):
         traverse(town(), "moon", spacing=1.0, seed=0)

@@ -14,7 +14,6 @@ from mappable.recovery.matrices.mask import (
     observed,
     oracle_mask,
     paper_mask,
-    threshold_mask,
 )
 from mappable.recovery.ranges import Ranges
 
@@ -71,16 +70,6 @@ def test_the_threshold_is_the_highest_with_the_precision_asked_for(count: int, s
     assert chosen.recall == pytest.approx((squared[metres <= 15.0] <= chosen.squared).mean())
 
 
-def test_a_threshold_says_what_it_is_and_makes_a_mask() -> None:
-    squared = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
-    chosen = choose_threshold(squared, np.array([1.0, 5.0, 14.0, 16.0, 9.0, 99.0]), 10.0, precision=0.8)
-    assert chosen.squared == 0.5
-    assert chosen.tau(2.0) == 0.5
-    assert (chosen.precision, chosen.recall, chosen.near) == (0.8, 1.0, 15.0)
-    features = np.array([[0.0, 0.5, 0.51], [0.5, 0.0, 0.2], [0.51, 0.2, 0.0]])
-    assert threshold_mask(features, chosen).tolist() == [[True, True, False], [True, True, True], [False, True, True]]
-
-
 def test_the_papers_mask_keeps_all_where_the_feature_scale_is_that_of_unrelated_images() -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(40, 1024))
@@ -130,42 +119,6 @@ def wrong(change: tuple[int, int], value: float) -> Floats:
     return values
 
 
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        (np.zeros((2, 3)), r"square.*2 x 3"),
-        (wrong((1, 2), np.nan), r"distance \[1, 2\] is nan"),
-        (wrong((1, 2), -1.0), r"distance \[1, 2\] is -1\.0"),
-        (wrong((3, 0), 1.0), r"distance \[0, 3\] "),
-    ],
-)
-def test_matrices_that_are_none_are_refused(values: Floats, sentence: str) -> None:
-    for made in (
-        lambda: paper_mask(values, 2.0),
-        lambda: oracle_mask(values, 2.0),
-    ):
-        with pytest.raises(BadInputError, match=sentence):
-            made()
-
-
-def test_settings_that_cannot_be_are_refused() -> None:
-    distances = matrix(4)
-    with pytest.raises(BadInputError, match=r"scale.*0"):
-        paper_mask(distances, 0.0)
-    with pytest.raises(BadInputError, match=r"radius.*nan"):
-        oracle_mask(distances, np.nan)
-    with pytest.raises(BadInputError, match=r"\(3, 3\).*\(4, 4\)"):
-        mask_report(np.eye(3, dtype=bool), distances, 1.0)
-    with pytest.raises(BadInputError, match="0 x 0"):
-        connect(np.zeros((0, 0), dtype=bool))
-    with pytest.raises(BadInputError, match=r"pair 1.*nan"):
-        choose_threshold(np.ones(2), np.array([1.0, np.nan]), 10.0)
-    with pytest.raises(BadInputError, match="training pairs"):
-        choose_threshold(np.ones(2), np.ones(3), 10.0)
-    with pytest.raises(BadInputError, match=r"radius.*0"):
-        choose_threshold(np.ones(2), np.ones(2), 0.0)
-
-
 def test_what_no_completion_can_use_is_refused() -> None:
     distances, everything = matrix(5), np.ones((5, 5), dtype=bool)
     for values, mask, sentence in (
@@ -182,10 +135,3 @@ def test_what_no_completion_can_use_is_refused() -> None:
             observed(values, mask, 2)
     with pytest.raises(BadInputError, match=r"2.*3.*dimensions.*4"):
         observed(distances, everything, 4)
-
-
-def test_distances_that_are_masked_out_may_be_anything() -> None:
-    distances, mask = matrix(5), oracle_mask(matrix(5), 9.0)
-    expected = observed(distances, mask, 2)
-    found = observed(np.where(mask, distances, np.nan), mask, 2)
-    np.testing.assert_array_equal(found.metres, expected.metres)

@@ -98,25 +98,6 @@ def test_cylinders_are_seen_where_rays_meet_them() -> None:
         assert float(hits.depth[0, row, column]) == pytest.approx(expected, abs=0.01)
 
 
-def test_decks_are_seen_at_their_height_level_or_rising() -> None:
-    level = Deck(0, 0, 1000, 1000, 0.0, Material.ASPHALT)
-    ramp = Deck(20, 0, 20, 6, 1.0, Material.TILES, slope=(0.1, 0.0))  # from 0 m at x = 10 to 2 m at x = 30
-    view = view_from(0, 0, 1.6, yaw=0.0)
-    hits = cast([], [level, ramp], view)
-    for row, column, ray in rays(view):
-        x, y, z = np.array([0, 0, 1.6]) + float(hits.depth[0, row, column]) * ray
-        deck = int(hits.deck[0, row, column])
-        if deck == 0:
-            assert z == pytest.approx(0, abs=1e-3)
-        if deck == 1:
-            assert z == pytest.approx(1.0 + 0.1 * (x - 20), abs=1e-3)
-            assert 10 <= x <= 30.001
-            assert abs(y) <= 3.001
-        if deck < 0:
-            assert ray[2] > 0
-    assert (hits.deck == 1).any()
-
-
 def test_each_camera_of_a_batch_has_its_own_sight() -> None:
     solids = Solids([Solid(Shape.BOX, x, 0, 2, 2, 0, 3, Material.PLAIN) for x in (20.0, 190.0)])
     rows, seen = solids.in_sight(np.array([0.0, 60.0]), np.zeros(2), np.zeros(2), 0.65, np.array([0, 1]))

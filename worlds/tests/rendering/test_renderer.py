@@ -30,7 +30,6 @@ STREET_SCENE = Scene(
     roads=[ROAD],
     lamps=[Lamp(20, 4, 5.5, (1.0, 0.8, 0.5))],
 )
-CLEAN = replace(CAR, noise=0.0, blur=0.0)
 
 
 def drive(
@@ -82,23 +81,6 @@ def test_images_drawn_at_once_as_on_a_gpu_differ_by_rounding_alone(name: str) ->
 def test_any_size_can_be_drawn(size: tuple[int, int]) -> None:
     renderer = Renderer(STREET_SCENE, drive(0.0), STREET["overcast"], CAR, size=size, seed=0)
     assert renderer.render([0]).shape == (1, size[1], size[0], 3)
-
-
-def test_the_sun_casts_shadows_away_from_itself() -> None:
-    """A tall wall north of the road: with the sun in the north the road lies in its shadow, with the sun south not."""
-    wall = Solid(Shape.BOX, 0, 8, 200, 2, 0, 10, Material.PLAIN)
-    scene = Scene([wall], [GROUND], [ROAD])
-    grounds = []
-    for azimuth in (np.pi / 2, -np.pi / 2):
-        condition = replace(STREET["sun"], sun_azimuth=azimuth, sun_elevation=np.radians(45), clouds=0.0)
-        renderer = Renderer(scene, drive(0.0), condition, CLEAN, size=SIZE, seed=3)
-        height = renderer.light.shadows.height  # type: ignore[union-attr]
-        cells = renderer.light.shadows.cells(torch.zeros(3), torch.tensor([0.0, 4.0, -9.0]))  # type: ignore[union-attr]
-        grounds.append(height.reshape(-1)[cells.numpy()])
-    shaded, lit = grounds
-    assert shaded[:2] == pytest.approx([3, 7], abs=0.8)  # 10 m less one metre a metre from the wall's face at y = 7
-    assert shaded[2] < 0
-    assert (lit < 0).all()
 
 
 def test_moving_things_are_seen_in_their_image_alone_and_parked_ones_in_all() -> None:
