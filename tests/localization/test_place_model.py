@@ -78,6 +78,21 @@ def test_a_shift_does_not_hide_single_images_of_one_folder(route_map: Map, route
     assert found(route_map, images(route[0], rows), rows, together=False)[0] > 0.9
 
 
+def test_single_images_from_elsewhere_are_off_the_map(route_map: Map, route: Any) -> None:
+    rows = np.arange(10, 90)
+    here, elsewhere = (route_map.model.single(images(of, rows)).away.mean() for of in route)
+    assert 2 * here < elsewhere
+
+
+def test_images_that_repeat_count_less(route_map: Map, route: Any) -> None:
+    rows = np.arange(20, 60)
+    weights = []
+    for repeated in (1, 8):
+        seen = np.repeat(images(route[0], rows), repeated, axis=0)
+        weights.append(route_map.model.likeness.explain(seen, route_map.model.drive(seen).states, 0.5)[1])
+    assert weights[1] < weights[0] / 4
+
+
 def test_a_stranger_s_drive_and_shuffled_images_are_not_confident(route_map: Map, route: Any) -> None:
     rows = np.arange(10, 90)
     assert found(route_map, images(route[1], rows), rows)[1] < 0.05

@@ -45,6 +45,11 @@ def test_each_sequential_landmark_is_the_first_that_is_far_from_the_last(
         last = position if far else last
 
 
+def test_a_sequence_is_followed_in_time_order_if_it_has_times() -> None:
+    along = np.column_stack([[4.0, 0.0, 2.0], np.zeros(3)])
+    assert sequential_landmarks(table(along, time=[4, 0, 2]), 2.0).tolist() == [1, 2, 0]
+
+
 def test_each_of_several_sequences_is_followed_on_its_own() -> None:
     along = np.column_stack([[0.0, 0.0, 3.0, 3.0, 4.0, 9.0], np.zeros(6)])
     places = table(along, sequence=["day", "night", "day", "night", "day", "night"])
