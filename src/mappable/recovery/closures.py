@@ -18,7 +18,6 @@ from mappable.recovery.ranges import Ranges
 ORDERED = 0.25  # a lag in order is within reach if this share of the points has a range to the point at that lag
 SHORT, LONG = 0.5, 0.9  # lengths of shorter and longer paths, in longest ranges
 LEAST_RATIO = 0.55  # a true revisit has at least this share of the usual ratio of longer to shorter paths with ranges
-CLEAR = 0.8  # if the usual ratio itself is below this, noise blurs it, and the test asks for less
 SEEN = 0.4  # share of the usual ranges that a second visit is expected to have, at least
 ENOUGH = 20  # pairs on longer paths that the test needs
 WIDEST = 100  # points on a side of a cluster; larger clusters count as true
@@ -102,8 +101,7 @@ class _Route:
         found = self._look(one, two, links, 2 * self.reach)
         usual_short, usual_longer = usual[1] / usual[0]
         short, longer = found[1] / np.maximum(found[0], 1) / (usual_short, usual_longer)
-        least = LEAST_RATIO * min(1.0, usual_longer / usual_short / CLEAR)
-        return bool(found[0, 1] >= ENOUGH and longer < least * max(short, SEEN))
+        return bool(found[0, 1] >= ENOUGH and longer < LEAST_RATIO * max(short, SEEN))
 
     def _around(self, points: Ints) -> slice:
         return slice(max(points.min() - self.reach, 0), min(points.max() + self.reach + 1, self.ranges.count))
