@@ -272,6 +272,7 @@ def describe_live() -> str:
 RECOVERED = (
     "drive of 150, mid, odometry drifting, 0 known",
     "drive of 150, mid, odometry drifting, 3 known",
+    "drive of 150, mid, odometry paused after the known positions, 3 known",
     "drive of 150, mid, odometry none, 3 known",
     "drive of 150, mid, odometry none, 10 known",
     "open of 400, mid, no odometry, 10 known",
