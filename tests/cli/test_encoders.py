@@ -6,13 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
-from mappable.cli import encoders
 from mappable.features.weights import WEIGHT_SETS, fetch_weights
 
 pytestmark = pytest.mark.medium
-Run = Callable[..., Result]
 Typed = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -28,26 +25,3 @@ def test_a_weight_set_is_imported_and_shown(typed: Typed, tmp_path: Path, monkey
     assert f"{file} (58.9 MB)" in typed("encoders").stdout
     file.write_bytes(b"half of it")
     assert f"{file} is damaged; fetch it again" in typed("encoders").stdout
-
-
-@pytest.mark.usefixtures("own_cache")
-def test_encoders_are_listed_with_size_license_and_time(
-    mappable: Run,
-    foreign_hub: Path,
-    foreign_onnx: Callable[..., Path],
-    wall_map: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(encoders, "QUERIES", 1)
-    monkeypatch.setattr(encoders, "WARM_UP", 0)
-    listed = mappable("encoders").stdout
-    for text in ("vgg16-v1", "65,536", "hub:OWNER/REPO@COMMIT:ENTRY", "transformers:NAME", "megaloc"):
-        assert text in listed
-    parts = json.loads(mappable("encoders", "--json").stdout)
-    vgg = next(backbone for backbone in parts["backbones"] if backbone["name"] == "vgg16")
-    assert (round(vgg["megabytes"]), vgg["dimensions"]) == (59, 32_768)
-    sources = (foreign_hub, foreign_onnx(), wall_map)
-    shown = json.loads(mappable("encoders", *sources, "--time", "--trust-code", "--json").stdout)
-    assert [facts["dimensions"] for facts in shown] == [144, 144, 192]
-    assert [facts["license"] for facts in shown[:2]] == ["MIT", "MIT"]
-    assert "64x48" in mappable("encoders", wall_map).stdout

@@ -7,7 +7,6 @@ import pytest
 from PIL import Image
 
 from mappable.arrays import Floats
-from mappable.recovery import figure
 from mappable.recovery.figure import draw_recovery
 from mappable.recovery.result import Recovered
 from simulated_ranges import NOISES, measure, route
@@ -42,15 +41,3 @@ def test_a_picture_is_drawn_of_whatever_is_known(
     with Image.open(file) as picture:
         assert picture.width > (1400 if with_truth else 900)  # a column more
         assert len(np.unique(np.asarray(picture.convert("L")))) > 50
-
-
-def test_the_matrices_are_those_of_the_points_in_order() -> None:
-    shown = figure._matrices(RANGES, np.arange(120), 2 * TRUTH, TRUTH)
-    assert list(shown) == ["measured", "recovered", "true"]
-    apart = np.linalg.norm(TRUTH[:, None] - TRUTH, axis=2)
-    np.testing.assert_allclose(shown["true"], apart)
-    np.testing.assert_allclose(shown["recovered"], 2 * apart)
-    measured = shown["measured"]
-    np.testing.assert_array_equal(measured[RANGES.i, RANGES.j], RANGES.metres)
-    assert np.isfinite(measured).sum() == 120 + 2 * len(RANGES)
-    np.testing.assert_array_equal(measured, measured.T)

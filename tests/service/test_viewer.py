@@ -106,18 +106,3 @@ def test_a_camera_is_followed_live(
     browser.run("document.querySelector('#live-form').requestSubmit()")
     browser.until("document.querySelector('#live-state').classList.contains('bad')")
     assert browser.text("#live-state").startswith("the session 'none' does not exist")
-
-
-def test_the_page_asks_for_the_token(browser: Browser, start: Any, map_folder: Path) -> None:
-    client = start(map_folder, token="secret")
-    browser.open(f"http://127.0.0.1:{client.port}/")
-    browser.until("document.querySelector('#token')?.open")
-    for given in ("wrong", "secret"):
-        browser.until("document.querySelector('#token').open")
-        browser.run(f"document.querySelector('#token-value').value = {given!r}")
-        browser.run("document.querySelector('#token form').requestSubmit()")
-    browser.ready()
-    assert browser.text("#about").startswith("40 landmarks in the frame oxford")
-    browser.until("document.querySelector('#map-detail img')?.naturalWidth")
-    browser.run("document.querySelector('#tab-calibration').click()")
-    assert browser.until("document.querySelector('#calibration-plot').data?.length") == 3  # the interval and the median

@@ -6,10 +6,9 @@ from zlib import crc32
 
 import pytest
 
-from mappable.errors import BadInputError
 from mappable_worlds import conditions
 from mappable_worlds.camera import OTHER_CAR, OTHER_ROBOT
-from mappable_worlds.presets import PRESETS, Preset, find_preset
+from mappable_worlds.presets import PRESETS, Preset
 
 ALL = list(PRESETS.values())
 PARTS = ["main", "region-b", "wing", "camera", "leaving"]
@@ -73,12 +72,3 @@ def test_the_protocol_of_a_frozen_preset_never_changes() -> None:
         "street-v1-3d": 3738193053,
         "rooms-v1-3d": 1287115029,
     }
-
-
-def test_an_unknown_preset_or_part_lists_the_known_ones() -> None:
-    with pytest.raises(BadInputError) as caught:
-        find_preset("street")
-    assert str(caught.value) == f"unknown preset 'street': use one of {', '.join(PRESETS)}"
-    with pytest.raises(BadInputError) as caught:
-        PRESETS["street-v1"].select(["main", "attic"])
-    assert str(caught.value) == f"street-v1 has no part 'attic': use one of {', '.join(PARTS)}"

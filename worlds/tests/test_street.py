@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 from mappable.arrays import Floats, path_length
 from mappable.errors import BadInputError
 from mappable.places.angles import wrap
-from mappable_worlds.scene import Alias, Material, Shape, Solid, Traversal, World
+from mappable_worlds.scene import Material, Shape, Solid, Traversal, World
 from mappable_worlds.street.roads import Network, headings
 from mappable_worlds.street.town import build
 from mappable_worlds.street.traffic import traverse
@@ -81,37 +81,6 @@ def test_nothing_stands_on_a_carriageway(seed: int) -> None:
         if solid.low < OVERHEAD:
             room = network.front if solid.material is Material.FACADE else network.half
             assert (network.distance(outline(solid)) > room - 0.02).all(), solid
-
-
-@pytest.mark.parametrize(("seed", "hills"), [(0, False), (7, False), (0, True), (7, True)])
-def test_the_pool_is_fifteen_per_cent_and_its_houses_are_exactly_alike(seed: int, hills: bool) -> None:
-    world = town(seed, hills)
-    houses = [solid for solid in world.scene.solids if solid.material is Material.FACADE]
-    assert 0.13 <= len(world.aliases) / len(houses) <= 0.17
-    looks: dict[str, set[object]] = {}
-    for alias in world.aliases:
-        house = of_alias(alias, houses)
-        look = (house.length, house.width, round(house.high - house.low, 9), house.roof, house.color, house.seed)
-        looks.setdefault(alias.group, set()).add(look)
-    assert sorted(looks) == [f"facade-{number}" for number in range(1, 6)]
-    assert all(len(alike) == 1 for alike in looks.values())
-    seeds = [house.seed for house in houses]
-    assert len(set(seeds)) == len(houses) - len(world.aliases) + 5  # no others are alike
-
-
-def of_alias(alias: Alias, houses: list[Solid]) -> Solid:
-    """The house whose front is there: to the right of its yaw, facing the road."""
-    (found,) = (
-        house
-        for house in houses
-        if math.hypot(
-            house.x + house.width / 2 * math.sin(house.yaw) - alias.x,
-            house.y - house.width / 2 * math.cos(house.yaw) - alias.y,
-        )
-        < 1e-6
-        and abs(wrap(house.yaw - math.pi / 2 - alias.yaw)) < 1e-6
-    )
-    return found
 
 
 def test_one_seed_makes_one_world() -> None:
