@@ -93,3 +93,16 @@ def test_frozen_images_a_border_and_images_upside_down_are_reported() -> None:
     pixels[:, 16:] //= 2
     pixels[:, 16:] += 128
     assert any(note.text.endswith("--rotate 180") for note in check_images(places, load, "AGAIN"))
+
+
+STREET = np.arange(COUNT) * 2.0
+
+
+def test_in_a_small_area_radii_leave_negatives_and_landmarks_look_both_ways() -> None:
+    angle = np.linspace(0, 2 * np.pi, COUNT, endpoint=False)
+    ring = {"x": np.tile(6 * np.cos(angle), 2), "y": np.tile(6 * np.sin(angle), 2)}
+    seen = survey(visits(**ring))
+    assert seen.positive_radius < 2  # five times the spacing is 3.1 m
+    assert np.mean(np.hypot(ring["x"] - 6, ring["y"]) > seen.negative_radius) > 0.5
+    both_ways = survey(visits(**ring, yaw=np.repeat([0.0, np.pi], COUNT)))
+    assert both_ways.landmarks_needed == 2 * survey(visits(**ring, yaw=np.zeros(120))).landmarks_needed

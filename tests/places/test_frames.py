@@ -80,3 +80,12 @@ def test_distances_are_right_at_the_poles_and_at_every_border(latitude: float, m
     assert np.hypot(x[first] - x[second], y[first] - y[second]) == pytest.approx(metres, rel=1.1e-3, abs=1e-6)
     back = np.array(frame.to_latlon(np.column_stack([x, y])))
     assert WGS84.inv(back[1], back[0], longitudes, latitudes)[2] == pytest.approx(np.zeros(20), abs=1e-3)
+
+
+def test_latitude_and_longitude_are_refused_without_a_crs_or_a_point() -> None:
+    with pytest.raises(BadInputError, match=r"frame.*'lab'.*CRS.*latitude.*longitude"):
+        Frame("lab").to_latlon(np.zeros((1, 2)))
+    with pytest.raises(BadInputError, match="point"):
+        frame_from_latlon(np.array([]), np.array([]))
+    with pytest.raises(BadInputError, match="finite"):
+        frame_from_latlon(np.array([51.0, math.nan]), np.array([0.0, 0.0]))

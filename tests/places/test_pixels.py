@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from mappable.errors import BadImageError
+from mappable.errors import BadImageError, BadInputError
 from mappable.places.frames import Frame
 from mappable.places.images import load_image
 from mappable.places.packing import pack_images
-from mappable.places.pixels import ImageFiles, ImageParts, Images, images_of
+from mappable.places.pixels import ImageFiles, ImageParts, ImageRows, Images, images_of
 from mappable.places.table import Places
 
 
@@ -43,3 +44,18 @@ def test_a_file_that_does_not_decode_may_read_as_black(places: Places) -> None:
     assert list(bad) == [places.files[1]]
     assert not read[0].any()
     assert read[1].any()
+
+
+@pytest.mark.parametrize(
+    ("images", "problem"),
+    [
+        (np.zeros((2, 16, 12, 3), dtype=np.uint8), r"\(2, 16, 12, 3\).*\(n, 12, 16, 3\)"),
+        (np.zeros((12, 16, 3), dtype=np.uint8), r"uint8 of shape \(12, 16, 3\)"),
+        (np.zeros((2, 12, 16, 3), dtype=np.float32), "float32.*uint8"),
+        (ImageRows(np.zeros((5, 6, 8, 3), dtype=np.uint8), np.arange(2)), r"\(2, 6, 8, 3\)"),
+        ([1, 2], "list"),
+    ],
+)
+def test_images_of_another_size_or_kind_are_refused(images: Any, problem: str) -> None:
+    with pytest.raises(BadInputError, match=problem):
+        images_of(images, (16, 12), "crop")

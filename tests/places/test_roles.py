@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mappable.places.frames import Frame
+from mappable.places.roles import describe_use
 from mappable.places.table import ROLES, SPLITS, Places
 
 
@@ -81,3 +82,12 @@ def test_no_image_has_two_uses(rows: list[tuple[str, str]]) -> None:
     assert not any(rows[row] == ("", "query") for row in training | references)
     assert {row for row, (split, _) in enumerate(rows) if split == "train"} <= training
     assert {row for row, (split, _) in enumerate(rows) if split == "test"} <= queries | references
+
+
+def test_what_is_taken_and_left_out_is_counted() -> None:
+    places = table(*[("train", "")] * 1204, *[("test", "")] * 2, ("calibration", ""), ("", ""))
+    counted = "1,204 references; 1 calibration image, 2 queries and 1 other image left out"
+    assert describe_use(places, "training on", references=places.training()) == f"training on {counted}"
+    rows = {"references": places.references(), "calibration": places.calibration(), "queries": places.queries()}
+    assert "left out" not in describe_use(places[:1207], "using", **rows)
+    assert describe_use(places[:0], "using", queries=np.arange(0)) == "using nothing"

@@ -54,3 +54,14 @@ def test_a_crop_takes_the_same_part_of_every_sequence() -> None:
     points = [(x, y, 0) for y in (0, 50) for x in (10 * y + np.arange(5))]
     cropped = crop_by_length(route(points, sequence=["a"] * 5 + ["b"] * 5), 2, start=1)
     assert cropped.path.tolist() == ["1.jpg", "2.jpg", "3.jpg", "6.jpg", "7.jpg", "8.jpg"]
+
+
+def test_z_counts_only_in_three_dimensions() -> None:
+    stairs = [(0, 0, 0), (3, 0, 4)]
+    assert distance_along(route(stairs)).tolist() == [0, 3]
+    assert distance_along(route(stairs, dimensions=3)).tolist() == [0, 5]
+
+
+def test_every_sequence_begins_at_zero_even_if_rows_alternate() -> None:
+    places = route([(0, 0, 0), (100, 0, 0), (1, 0, 0), (103, 0, 0)], sequence=["a", "b", "a", "b"])
+    assert distance_along(places).tolist() == [0, 0, 1, 3]

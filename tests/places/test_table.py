@@ -199,3 +199,11 @@ def test_time_order_is_a_stable_sort_within_each_sequence(rows: list[tuple[str, 
 def test_notes_list_late_repeated_and_unknown_times(times: list[int], items: list[tuple[str, ...]]) -> None:
     notes = table(len(times), sequence="walk", time=times).in_time_order().notes
     assert [note.items for note in notes] == items
+
+
+def test_the_unit_is_that_of_all_frames() -> None:
+    assert (table(1).unit, table(1, frames=Frame("ride", unit="frames")).unit) == ("m", "frames")
+    mixed = table(2, frames=TWO_FRAMES, frame=["a", "b"], sequence=["1", "2"])
+    with pytest.raises(BadInputError, match=r"a, b.*units"):
+        _ = mixed.unit
+    assert repr(mixed) == "<Places: 2 places, 2 sequences, frames a (m), b (frames)>"

@@ -61,19 +61,6 @@ def test_the_routes_are_as_long_and_winding_as_promised(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_other_routes_keep_away_from_main(seed: int) -> None:
-    main, wing, other, leaving = (town(seed).routes[name].points for name in ("main", "wing", "region-b", "leaving"))
-    assert distance(wing, main).min() >= 30
-    assert distance(other, main, wing, leaving).min() >= 300
-    shared = distance(leaving, main) < 0.5
-    assert shared[:180].all()  # the first 90 m and more lie on main
-    assert 90 <= shared.sum() * 0.5 <= 110
-    off_map = distance(leaving, main, wing) > 40
-    assert off_map.sum() * 0.5 >= 250
-    assert (np.diff(off_map.astype(int)) != 0).sum() == 1  # once off, it never comes back
-
-
-@pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_stands_on_a_carriageway(seed: int) -> None:
     world = town(seed)
     network = Network(world.scene.roads)

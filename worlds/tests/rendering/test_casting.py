@@ -96,10 +96,3 @@ def test_cylinders_are_seen_where_rays_meet_them() -> None:
     for row, column, ray in rays(view):
         expected = min(cylinder_entry(solid, start, ray) for solid in solids)
         assert float(hits.depth[0, row, column]) == pytest.approx(expected, abs=0.01)
-
-
-def test_each_camera_of_a_batch_has_its_own_sight() -> None:
-    solids = Solids([Solid(Shape.BOX, x, 0, 2, 2, 0, 3, Material.PLAIN) for x in (20.0, 190.0)])
-    rows, seen = solids.in_sight(np.array([0.0, 60.0]), np.zeros(2), np.zeros(2), 0.65, np.array([0, 1]))
-    assert rows.tolist() == [0, 1]
-    assert seen.tolist() == [[True, False], [False, True]]
