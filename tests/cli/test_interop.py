@@ -24,6 +24,8 @@ from mappable.places.table import Places
 from mappable.recovery.align import aligned_score, score
 from mappable.trajectories import write_tum
 
+pytestmark = pytest.mark.medium
+
 Run = Callable[..., Result]
 
 
@@ -70,7 +72,6 @@ def evo_rmse(truth: Path, estimate: Path, **options: bool) -> float:
     return float(result.stats[StatisticsType.rmse.value])
 
 
-@pytest.mark.medium
 def test_evo_reads_a_located_drive_and_scores_it_as_we_do(drive: Drive) -> None:
     truth, located = drive.folder / "truth.tum", drive.folder / "located.tum"
     confident = [row for row, one in enumerate(drive.entries) if one["confident"]]

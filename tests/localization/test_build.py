@@ -16,6 +16,8 @@ from mappable.maps.summary import summarize_map
 from mappable.places.frames import Frame
 from mappable.places.joining import concatenate
 
+pytestmark = pytest.mark.medium
+
 
 def gathered(town: Any, every: int = 5, **columns: Any) -> Described:
     """The landmarks of the town as a training split, and one in `every` images of a drive to calibrate by."""
@@ -26,7 +28,6 @@ def gathered(town: Any, every: int = 5, **columns: Any) -> Described:
     return Described(concatenate([train, known]), np.concatenate([seen, descriptors]))
 
 
-@pytest.mark.medium
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_training_places_are_landmarks_and_others_calibrate(dimensions: int, town: Any, hills: Any) -> None:
     world = town if dimensions == 2 else hills
@@ -67,7 +68,6 @@ def about(**changes: Any) -> About:
     return About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), **changes)
 
 
-@pytest.mark.medium
 def test_visits_calibrate_a_map_of_the_others_unless_they_trained_the_encoder(town: Any) -> None:
     built = build_map_of(two_visits(town, 4), town.encoder, every=True)
     assert built.calibration is not None

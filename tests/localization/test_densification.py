@@ -8,6 +8,8 @@ import pytest
 from made_maps import SPACING
 from mappable.localization.densification import densify
 
+pytestmark = pytest.mark.medium
+
 
 @pytest.mark.parametrize("sequence", [False, True])
 def test_images_are_added_where_they_were_taken(town: Any, sequence: bool) -> None:

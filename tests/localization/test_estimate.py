@@ -12,6 +12,8 @@ from mappable.places.frames import Frame
 from mappable.places.survey import survey
 from mappable.places.table import Places
 
+pytestmark = pytest.mark.medium
+
 
 def test_intervals_hold_as_often_as_stated_if_visits_deviate_as_the_prior_says() -> None:
     random = np.random.default_rng(0)

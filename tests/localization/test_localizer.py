@@ -12,6 +12,8 @@ from mappable.localization.fitting import calibrate
 from mappable.localization.localizer import Estimate, Localizer, Odometry
 from mappable.localization.map import Map
 
+pytestmark = pytest.mark.medium
+
 
 @pytest.fixture
 def localizer(town: Any) -> Localizer:

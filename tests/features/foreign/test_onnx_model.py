@@ -65,6 +65,7 @@ def sparse(weight: TensorProto) -> SparseTensorProto:
     return SparseTensorProto(values=weight, indices=indices, dims=weight.dims)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("kind", ["plain", "sparse"])
 def test_no_file_of_the_current_folder_is_read(
     foreign_onnx: Write, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
