@@ -44,7 +44,7 @@ class Scratch:
         self.units = unit(landmarks - self.mean)
         way = np.concatenate([[0.0], np.cumsum(gaps)]) / self.spacing
         alike = [1.0]
-        while len(alike) <= NUMBERS.window and alike[-1] >= NUMBERS.least_correlation:
+        while len(alike) <= 3 and alike[-1] >= NUMBERS.least_correlation:
             alike.append((self.units[len(alike) :] * self.units[: -len(alike)]).sum(1).mean())
         decays = np.linspace(NUMBERS.least_correlation, 0.999, 1000)
         sums = np.polyval(np.ones(len(alike) - 1), decays)
