@@ -9,10 +9,12 @@ dependencies = ["torch", "numpy", "PIL", "pyarrow", "safetensors"]
 
 
 def get_trained_model(path: str | Path, device: str = "cpu") -> torch.nn.Module:
-    """Load an encoder for inference from a file encoder.safetensors, or from the folder of a training run.
+    """Load an encoder for inference from a file encoder.safetensors, or from the folder of a
+    training run.
 
-    It takes uint8 images (n, height, width, 3) in RGB, preferably of the size `about.size`. It returns descriptors
-    (n, dimensions) in float32 with length one. The encoder normalizes images itself.
+    It takes uint8 images (n, height, width, 3) in RGB, preferably of the size `about.size`. It
+    returns descriptors (n, dimensions) in float32 with length one. The encoder normalizes images
+    itself.
     """
     try:
         from mappable.features.encoder import Encoder

@@ -1,12 +1,13 @@
-"""The noise profile `learned`: ranges with the errors of a trained encoder, as measured on images it never saw.
+"""The noise profile `learned`: ranges with the errors of a trained encoder, as measured on images
+it never saw.
 
 In such encoders, the squared feature distance s of two images d metres apart is about
 
     s = r(d) exp(w_i + w_j + e_ij),    r(d) = plateau - (plateau - offset) exp(-slope d / (plateau - offset)):
 
-r does not begin at zero, it rises, and it carries no information where it is flat. w is the deviation of an image. It
-affects all pairs of the image, and images close by share it: a corner looks unlike everything around it. e is the
-deviation of the pair alone.
+r does not begin at zero, it rises, and it carries no information where it is flat. w is the
+deviation of an image. It affects all pairs of the image, and images close by share it: a corner
+looks unlike everything around it. e is the deviation of the pair alone.
 """
 
 from collections.abc import Mapping
@@ -54,19 +55,27 @@ class LearnedNoise:
         return apart
 
     def image_variance(self, metres: Floats) -> Floats:
-        """The variance of log s due to the two images, whose deviations are more alike the nearer they are."""
+        """The variance of log s due to the two images, whose deviations are more alike the nearer
+        they are.
+        """
         variance: Floats = 2 * self.image_sigma**2 * (1 + np.exp(-metres / self.image_metres))
         return variance
 
     def pair_sigma(self, metres: Floats) -> Floats:
         """The standard deviation of log s due to the pair alone."""
-        spread: Floats = self.far_sigma + (self.near_sigma - self.far_sigma) * np.exp(-metres / self.reach)
+        spread: Floats = self.far_sigma + (self.near_sigma - self.far_sigma) * np.exp(
+            -metres / self.reach
+        )
         return spread
 
     def sigma(self, metres: Floats) -> Floats:
-        """The standard deviation of a calibrated distance, in metres: the deviation of s, divided by the slope."""
+        """The standard deviation of a calibrated distance, in metres: the deviation of s, divided
+        by the slope.
+        """
         spread = np.sqrt(self.image_variance(metres) + np.square(self.pair_sigma(metres)))
-        deviation: Floats = spread * self.response(metres) / (self.slope * np.exp(-metres / self.reach))
+        deviation: Floats = (
+            spread * self.response(metres) / (self.slope * np.exp(-metres / self.reach))
+        )
         return deviation
 
 
@@ -75,8 +84,10 @@ class Profile:
     """An encoder as recovery sees it: how it behaves, and what its user knows about it."""
 
     actual: LearnedNoise  # fitted to test pairs: how the encoder behaves
-    calibration: LearnedNoise  # fitted to calibration pairs: converts squared feature distances to metres
-    bound: float  # pairs with a larger squared feature distance are not used; from the calibration pairs
+    # Fitted to calibration pairs: converts squared feature distances to metres.
+    calibration: LearnedNoise
+    # Pairs with a larger squared feature distance are not used; from the calibration pairs.
+    bound: float
     about: dict[str, Any] = field(default_factory=dict)  # how it was made
 
     def to_json(self) -> str:
@@ -89,17 +100,23 @@ class Profile:
 
 
 def learned_profile(file: Path | str | None = None) -> Profile:
-    """Read a profile from a file. The default is the profile of the demo's encoder, on runs it never saw."""
+    """Read a profile from a file. The default is the profile of the demo's encoder, on runs it
+    never saw.
+    """
     source = Path(__file__).with_name("learned.json") if file is None else Path(file)
     with FORMAT.reading(source):
         return Profile.from_json(FORMAT.read(source))
 
 
-def measure_learned(positions: Floats, profile: Profile, *, seed: int, missing: float = 0.0) -> Ranges:
-    """Simulate the ranges that the encoder of a profile would give along positions (n, k), in the order of the drive.
+def measure_learned(
+    positions: Floats, profile: Profile, *, seed: int, missing: float = 0.0
+) -> Ranges:
+    """Simulate the ranges that the encoder of a profile would give along positions (n, k), in the
+    order of the drive.
 
-    The result has all pairs of consecutive images, and all pairs below the bound except the fraction `missing`. Some of
-    the latter are false, because their places happen to look alike. It takes n² steps, but no n x n memory.
+    The result has all pairs of consecutive images, and all pairs below the bound except the
+    fraction `missing`. Some of the latter are false, because their places happen to look alike. It
+    takes n² steps, but no n x n memory.
     """
     actual, known = profile.actual, profile.calibration
     rng = generator(seed, Purpose.LEARNED_RANGES)
@@ -116,7 +133,9 @@ def measure_learned(positions: Floats, profile: Profile, *, seed: int, missing: 
         j.append(row + 1 + found)
         squared.append(seen[found])
     calibrated = known.metres(np.concatenate(squared))
-    return Ranges(len(positions), np.concatenate(i), np.concatenate(j), calibrated, known.sigma(calibrated))
+    return Ranges(
+        len(positions), np.concatenate(i), np.concatenate(j), calibrated, known.sigma(calibrated)
+    )
 
 
 def _along(rng: np.random.Generator, steps: Floats, noise: LearnedNoise) -> Floats:

@@ -33,7 +33,12 @@ def make_places() -> Places:
     rng = np.random.default_rng(0)
     along = np.tile(np.linspace(0, 1250, PLACES // 4), 4)
     x, y = along + rng.normal(0, 0.5, PLACES), 60 * np.sin(along / 150) + rng.normal(0, 1, PLACES)
-    return Places(path=[f"{row}.jpg" for row in range(PLACES)], x=x + 619_500, y=y + 5_735_000, frames=Frame("street"))
+    return Places(
+        path=[f"{row}.jpg" for row in range(PLACES)],
+        x=x + 619_500,
+        y=y + 5_735_000,
+        frames=Frame("street"),
+    )
 
 
 class PlainLoop:
@@ -52,15 +57,21 @@ class PlainLoop:
         near = np.array(self.tree.query_ball_point(self.positions[anchor], POSITIVE_RADIUS))
         near = near[near != anchor]
         positives = rng.choice(near, layout.positives, replace=len(near) < layout.positives)
-        far = np.setdiff1d(self.everyone, self.tree.query_ball_point(self.positions[anchor], NEGATIVE_RADIUS))
+        far = np.setdiff1d(
+            self.everyone, self.tree.query_ball_point(self.positions[anchor], NEGATIVE_RADIUS)
+        )
         own = self.features[int(np.searchsorted(self.rows, anchor))]
         apart = (self.squared_norms - 2 * self.features @ own).numpy()
         apart[~np.isin(self.rows, far)] = np.inf
         hard = self.rows[np.argsort(apart)[: layout.hard]]
-        negatives = np.concatenate([hard, rng.choice(np.setdiff1d(far, hard), layout.random, replace=False)])
+        negatives = np.concatenate(
+            [hard, rng.choice(np.setdiff1d(far, hard), layout.random, replace=False)]
+        )
         parts: list[Ints] = [np.array([anchor]), positives, negatives]
         if layout.other:
-            around = np.concatenate(self.tree.query_ball_point(self.positions[negatives], NEGATIVE_RADIUS))
+            around = np.concatenate(
+                self.tree.query_ball_point(self.positions[negatives], NEGATIVE_RADIUS)
+            )
             parts.append(rng.choice(np.setdiff1d(far, around.astype(np.int64)), 1))
         return np.concatenate(parts)
 
@@ -79,15 +90,26 @@ def main() -> None:
     prepared = time.perf_counter() - start
     anchors = sampler.anchors(0, 1, ANCHORS)
     rows = sampler.cache_rows(anchors, CACHED, 0)
-    features = torch.tensor(np.random.default_rng(1).normal(size=(len(rows), DIMENSIONS)), dtype=torch.float32)
+    features = torch.tensor(
+        np.random.default_rng(1).normal(size=(len(rows), DIMENSIONS)), dtype=torch.float32
+    )
     loop = PlainLoop(places, rows, features)
     some = anchors[:LOOPED]
-    print(f"{ANCHORS:,} tuples of {PLACES:,} places, {len(rows):,} cached features of {DIMENSIONS} dimensions,")
-    print(f"one thread, medians of {ROUNDS} rounds; the loop draws {LOOPED}, and its time is scaled to {ANCHORS:,}")
+    print(
+        f"{ANCHORS:,} tuples of {PLACES:,} places, {len(rows):,} cached features of {DIMENSIONS}"
+        " dimensions,"
+    )
+    print(
+        f"one thread, medians of {ROUNDS} rounds; the loop draws {LOOPED}, and its time is scaled"
+        f" to {ANCHORS:,}"
+    )
     print(f"once per training: finding the usable anchors {prepared:.2f} s")
     print(f"{'':12}{'plain loop':>12}{'Sampler.draw':>14}{'ratio':>8}")
     for name, layout in LAYOUTS.items():
-        ours, plain = sampler.draw(some, layout, 0, rows, features).rows.numpy(), np.stack(loop.draw(some, layout))
+        ours, plain = (
+            sampler.draw(some, layout, 0, rows, features).rows.numpy(),
+            np.stack(loop.draw(some, layout)),
+        )
         hard = slice(1 + layout.positives, 1 + layout.positives + layout.hard)
         if not np.array_equal(ours[:, hard], plain[:, hard]):
             raise RuntimeError("the two methods found different hard negatives")

@@ -1,14 +1,15 @@
-"""Time of one query with VGG-16 and NetVLAD: an image to its descriptor on a CPU, and to its landmark on a GPU.
+"""Time of one query with VGG-16 and NetVLAD: an image to its descriptor on a CPU, and to its
+landmark on a GPU.
 
     python benchmarks/query.py               # the CPU; with a CUDA device also the GPU
 
 All methods take turns on the same images, and their answers are compared.
 
-- On the CPU: torch in float32, `FastEncoder` in the default precision (bfloat16 if the CPU supports it), and
-  onnxruntime with the exported file in float32 and in int8. On a machine that does other work, trust only the CPU time
-  with `--threads 1`.
-- On the GPU: `FastEncoder`, the same encoder called step by step, and the network in float32 with a KD-tree on the CPU,
-  as in the paper.
+- On the CPU: torch in float32, `FastEncoder` in the default precision (bfloat16 if the CPU supports
+  it), and onnxruntime with the exported file in float32 and in int8. On a machine that does other
+  work, trust only the CPU time with `--threads 1`.
+- On the GPU: `FastEncoder`, the same encoder called step by step, and the network in float32 with a
+  KD-tree on the CPU, as in the paper.
 """
 
 import argparse
@@ -46,7 +47,10 @@ def make_images(count: int, size: Size) -> Pixels:
     random = np.random.default_rng(0)
     layers = []
     for cells, resampling in ((6, Image.Resampling.BICUBIC), (20, Image.Resampling.NEAREST)):
-        coarse = [Image.fromarray(random.integers(0, 256, (cells, cells, 3), dtype=np.uint8)) for _ in range(count)]
+        coarse = [
+            Image.fromarray(random.integers(0, 256, (cells, cells, 3), dtype=np.uint8))
+            for _ in range(count)
+        ]
         layers.append(np.stack([np.asarray(one.resize(size, resampling)) for one in coarse]))
     mixed: Pixels = layers[0] // 2 + layers[1] // 2
     return mixed
@@ -78,10 +82,21 @@ def ways_of(encoder: Encoder, images: Pixels, folder: Path) -> dict[str, Way]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help=f"times that each describes {IMAGES} images on the CPU")
-    parser.add_argument("--weights-file", type=Path, help="VGG-16's weights, if they are not to be fetched")
-    parser.add_argument("--threads", type=int, help="threads on the CPU (default: as many as torch takes)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        help=f"times that each describes {IMAGES} images on the CPU",
+    )
+    parser.add_argument(
+        "--weights-file", type=Path, help="VGG-16's weights, if they are not to be fetched"
+    )
+    parser.add_argument(
+        "--threads", type=int, help="threads on the CPU (default: as many as torch takes)"
+    )
     given = parser.parse_args()
     if given.threads is not None:
         torch.set_num_threads(given.threads)
@@ -101,7 +116,9 @@ def main() -> None:
 
 def report(ways: dict[str, Way], images: Pixels, rounds: int) -> None:
     """Print a table of medians over all rounds; all methods take turns for each image."""
-    described = {name: np.concatenate([way(image[None]) for image in images]) for name, way in ways.items()}
+    described = {
+        name: np.concatenate([way(image[None]) for image in images]) for name, way in ways.items()
+    }
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for _ in range(rounds):
         for image in images:
@@ -111,7 +128,10 @@ def report(ways: dict[str, Way], images: Pixels, rounds: int) -> None:
                 taken[name].append((time.perf_counter() - start[0], time.process_time() - start[1]))
     first = next(iter(ways))
     medians = {name: 1000 * np.median(times, axis=0) for name, times in taken.items()}
-    print(f"\n{images.shape[2]}x{images.shape[1]}: medians of {rounds * len(images)} queries, in milliseconds")
+    print(
+        f"\n{images.shape[2]}x{images.shape[1]}: medians of {rounds * len(images)} queries, in"
+        " milliseconds"
+    )
     print(f"{'':34}{'time':>8}{'ratio':>8}{'on CPU':>8}{'ratio':>8}{'apart':>10}")
     for name, (wall, cpu) in medians.items():
         ratios = medians[first] / medians[name]
@@ -125,7 +145,11 @@ def on_gpu(weights_file: Path | None, size: Size) -> None:
     scenes = make_images(GPU_LANDMARKS, size)
     encoder.initialize(scenes)
     landmarks = encoder.embed(scenes, progress=False)
-    on_gpu, tree, fast = torch.from_numpy(landmarks).cuda(), KDTree(landmarks), FastEncoder(encoder, landmarks)
+    on_gpu, tree, fast = (
+        torch.from_numpy(landmarks).cuda(),
+        KDTree(landmarks),
+        FastEncoder(encoder, landmarks),
+    )
     noise = np.random.default_rng(1).integers(-20, 21, (GPU_QUERIES, size[1], size[0], 3))
     queries = np.clip(scenes[:GPU_QUERIES] + noise, 0, 255).astype(np.uint8)
 
@@ -157,8 +181,13 @@ def on_gpu(weights_file: Path | None, size: Size) -> None:
                 start = time.perf_counter()
                 way(image)
                 taken[name].append(1000 * (time.perf_counter() - start))
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: {size[0]}x{size[1]}, {GPU_LANDMARKS} landmarks")
-    print(f"of {landmarks.shape[1]:,} numbers; milliseconds of {GPU_ROUNDS * GPU_QUERIES:,} queries")
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}: {size[0]}x{size[1]},"
+        f" {GPU_LANDMARKS} landmarks"
+    )
+    print(
+        f"of {landmarks.shape[1]:,} numbers; milliseconds of {GPU_ROUNDS * GPU_QUERIES:,} queries"
+    )
     print(f"{'':30}{'p50':>8}{'p99':>8}{'ratio':>8}{'same answer':>14}")
     best = np.percentile(taken["FastEncoder"], 50)
     for name, times in taken.items():
@@ -167,7 +196,10 @@ def on_gpu(weights_file: Path | None, size: Size) -> None:
         print(f"{name:30}{p50:8.3f}{p99:8.3f}{p50 / best:8.1f}{same:12.0f} %")
     exact = encoder.embed(queries, progress=False, precision="float32")
     apart = np.linalg.norm(fast.embed(queries) - exact, axis=1).max()
-    print(f"the descriptors differ from those in float32 by {apart:.4f} at most (length of the difference)")
+    print(
+        f"the descriptors differ from those in float32 by {apart:.4f} at most (length of the"
+        " difference)"
+    )
 
 
 if __name__ == "__main__":

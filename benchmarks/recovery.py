@@ -1,11 +1,13 @@
-"""Time and accuracy of recovery, compared with plain GTSAM, scikit-learn and the paper's semidefinite program.
+"""Time and accuracy of recovery, compared with plain GTSAM, scikit-learn and the paper's
+semidefinite program.
 
     python benchmarks/recovery.py [--json FILE]
 
-Every row is the median over five simulated routes. Errors are RMSE in metres; after rigid alignment if no position is
-known. Seconds are CPU seconds on one thread. The semidefinite program is solved to a relative duality gap of 1e-7.
-Last, sdp.py compares its solvers. Plain GTSAM starts at dead reckoning or at straight lines, has a robust loss on
-ranges, and takes noise as stated. It needs `mappable[slam]`, and scikit-learn's row needs `pip install scikit-learn`.
+Every row is the median over five simulated routes. Errors are RMSE in metres; after rigid alignment
+if no position is known. Seconds are CPU seconds on one thread. The semidefinite program is solved
+to a relative duality gap of 1e-7. Last, sdp.py compares its solvers. Plain GTSAM starts at dead
+reckoning or at straight lines, has a robust loss on ranges, and takes noise as stated. It needs
+`mappable[slam]`, and scikit-learn's row needs `pip install scikit-learn`.
 """
 
 import argparse
@@ -22,7 +24,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # before numpy starts its threads
+# Before numpy starts its threads.
+os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
 
 import numpy as np
 
@@ -51,7 +54,9 @@ class Drive:
     motions: Motions | None
 
 
-def simulate(kind: Kind, count: int, length: float, noise: str, seed: int, known: int = 0, moving: str = "") -> Drive:
+def simulate(
+    kind: Kind, count: int, length: float, noise: str, seed: int, known: int = 0, moving: str = ""
+) -> Drive:
     """A route with its ranges, known positions and odometry (noisy or drifting)."""
     truth = route(kind, count, seed=seed, length=length)
     if noise == "learned":
@@ -64,7 +69,10 @@ def simulate(kind: Kind, count: int, length: float, noise: str, seed: int, known
     places = truth[points] + rng.normal(0, KNOWN_SIGMA, (known, 2))
     anchors = Anchors(points, places, KNOWN_SIGMA) if known else None
     return Drive(
-        truth, ranges, anchors, Motions(*odometry(truth, rng, drifting=moving == "drifting")) if moving else None
+        truth,
+        ranges,
+        anchors,
+        Motions(*odometry(truth, rng, drifting=moving == "drifting")) if moving else None,
     )
 
 
@@ -85,7 +93,9 @@ def plain_gtsam(drive: Drive) -> Floats:
         turns = np.arctan2(motions.rotations[:, 1, 0], motions.rotations[:, 0, 0])
         for row, (i, j) in enumerate(zip(motions.i.tolist(), motions.j.tolist(), strict=True)):
             noise = model.Gaussian.Covariance(motions.covariance[row])
-            graph.add(gtsam.BetweenFactorPose2(i, j, gtsam.Pose2(*motions.metres[row], turns[row]), noise))
+            graph.add(
+                gtsam.BetweenFactorPose2(i, j, gtsam.Pose2(*motions.metres[row], turns[row]), noise)
+            )
     elif known is not None:
         positions = interpolated(n, known.points, known.positions)
         for point in range(n):
@@ -93,8 +103,12 @@ def plain_gtsam(drive: Drive) -> Floats:
     factor = gtsam.RangeFactor2 if motions is None else gtsam.RangeFactorPose2
     cauchy = model.mEstimator.Cauchy.Create(1.0)
     ranges = drive.ranges
-    for i, j, metres, sigma in zip(ranges.i.tolist(), ranges.j.tolist(), ranges.metres, ranges.sigma, strict=True):
-        graph.add(factor(i, j, metres, model.Robust.Create(cauchy, model.Isotropic.Sigma(1, sigma))))
+    for i, j, metres, sigma in zip(
+        ranges.i.tolist(), ranges.j.tolist(), ranges.metres, ranges.sigma, strict=True
+    ):
+        graph.add(
+            factor(i, j, metres, model.Robust.Create(cauchy, model.Isotropic.Sigma(1, sigma)))
+        )
     if known is None:
         graph.add(gtsam.PriorFactorPose2(0, start.atPose2(0), model.Isotropic.Sigma(3, 1e-3)))
     else:
@@ -112,8 +126,12 @@ def converged_sdp(drive: Drive) -> Floats:
 
 
 def sklearn_mds(drive: Drive) -> Floats:
-    """It has no masks, so shortest paths replace missing distances. Four random starts, its former default."""
-    mds = importlib.import_module("sklearn.manifold").MDS(metric="precomputed", n_init=4, init="random", random_state=0)
+    """It has no masks, so shortest paths replace missing distances. Four random starts, its former
+    default.
+    """
+    mds = importlib.import_module("sklearn.manifold").MDS(
+        metric="precomputed", n_init=4, init="random", random_state=0
+    )
     positions: Floats = mds.fit_transform(np.sqrt(geodesics(drive.ranges)))
     return positions
 
@@ -129,11 +147,15 @@ def matrix(ranges: Ranges) -> tuple[Floats, Bools]:
 def straight(drive: Drive) -> Floats:
     if drive.known is not None:
         return interpolated(len(drive.truth), drive.known.points, drive.known.positions)
-    return line(np.linalg.norm(np.diff(drive.truth, axis=0, prepend=drive.truth[:1]), axis=1).cumsum())
+    return line(
+        np.linalg.norm(np.diff(drive.truth, axis=0, prepend=drive.truth[:1]), axis=1).cumsum()
+    )
 
 
 def round_trip(drive: Drive) -> Floats:
-    return circle(np.linalg.norm(np.diff(drive.truth, axis=0, prepend=drive.truth[:1]), axis=1).cumsum())
+    return circle(
+        np.linalg.norm(np.diff(drive.truth, axis=0, prepend=drive.truth[:1]), axis=1).cumsum()
+    )
 
 
 Method = Callable[[Drive], Floats]
@@ -144,7 +166,11 @@ ALONE: dict[str, Method] = {
     "the paper's SDP, converged": converged_sdp,
     "scikit-learn MDS of paths": sklearn_mds,
 }
-HELD: dict[str, Method] = {"straight lines": straight, "mappable.recover": ours, "plain GTSAM": plain_gtsam}
+HELD: dict[str, Method] = {
+    "straight lines": straight,
+    "mappable.recover": ours,
+    "plain GTSAM": plain_gtsam,
+}
 NEEDS: dict[Method, str] = {sklearn_mds: "sklearn", plain_gtsam: "gtsam"}
 
 
@@ -165,14 +191,24 @@ def compare(title: str, methods: dict[str, Method], drives: list[Drive]) -> list
             if drive.known is None:
                 positions = align(positions, drive.truth, scale=False)(positions)
             errors.append(float(np.sqrt(np.square(positions - drive.truth).sum(1).mean())))
-        row = {"case": title, "method": name, "error, m": statistics.median(errors), "worst, m": max(errors)}
+        row = {
+            "case": title,
+            "method": name,
+            "error, m": statistics.median(errors),
+            "worst, m": max(errors),
+        }
         rows.append(row | {"CPU s": statistics.median(seconds)})
-        print(f"{name:30}{row['error, m']:10.2f}{row['worst, m']:10.2f}{rows[-1]['CPU s']:10.3f}", flush=True)
+        print(
+            f"{name:30}{row['error, m']:10.2f}{row['worst, m']:10.2f}{rows[-1]['CPU s']:10.3f}",
+            flush=True,
+        )
     return rows
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -186,12 +222,19 @@ def main() -> None:
     for moving in ("noisy", "drifting", ""):
         for known in (3, 10):
             drives = [simulate("open", 150, 252.0, "mid", seed, known, moving) for seed in seeds]
-            rows += compare(f"open, 150 images, mid, odometry {moving or 'none'}, {known} known", HELD, drives)
+            rows += compare(
+                f"open, 150 images, mid, odometry {moving or 'none'}, {known} known", HELD, drives
+            )
     for count in CITIES:
         drives = [simulate("city", count, float(count), "mid", FIRST)]
-        rows += compare(f"city, {count:,} images, mid, nothing known", {"mappable.recover": ours}, drives)
+        rows += compare(
+            f"city, {count:,} images, mid, nothing known", {"mappable.recover": ours}, drives
+        )
     if given.json is not None:
-        origin = {"command": "python benchmarks/recovery.py --json FILE", "date": date.today().isoformat()}
+        origin = {
+            "command": "python benchmarks/recovery.py --json FILE",
+            "date": date.today().isoformat(),
+        }
         origin["hardware"] = "one core, shared with other work"
         given.json.write_text(json.dumps({"origin": origin, "rows": rows}, indent=1) + "\n")
     if importlib.util.find_spec("cvxpy") is not None:

@@ -1,10 +1,12 @@
-"""Time of the paper's semidefinite programs: our interior-point method compared with the solvers of cvxpy.
+"""Time of the paper's semidefinite programs: our interior-point method compared with the solvers of
+cvxpy.
 
     python benchmarks/sdp.py
 
-All solvers run in one process on one thread, one after the other on the same problem. They stop at a relative gap of
-1e-4 by their own measure. "off" is the relative difference of the objective from the optimum. A solver counts as
-converged only if that is at most 1e-4. The benchmark needs cvxpy, and skips SCS if `scs` is not installed.
+All solvers run in one process on one thread, one after the other on the same problem. They stop at
+a relative gap of 1e-4 by their own measure. "off" is the relative difference of the objective from
+the optimum. A solver counts as converged only if that is at most 1e-4. The benchmark needs cvxpy,
+and skips SCS if `scs` is not installed.
 """
 
 import argparse
@@ -38,12 +40,16 @@ LONGEST = 100  # most points for cvxpy's Clarabel and SCS; more would take an ho
 
 def main(arguments: list[str] | None = None) -> None:
     """Print a table for each number of points."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--points", type=int, nargs="+", default=[50, 100, 200, 300])
     for count in parser.parse_args(arguments).points:
         positions = route("loop", count, seed=2)
         ranges = measure(positions, NOISES["mid"], seed=2, radius=STEPS * LENGTH / count)
-        print(f"\n{count} points, {len(ranges)} pairs{'':21}{'CPU s':>9}{'off':>10}{'error, m':>10}")
+        print(
+            f"\n{count} points, {len(ranges)} pairs{'':21}{'CPU s':>9}{'off':>10}{'error, m':>10}"
+        )
         start = time.process_time()
         found = recover(ranges).positions
         row("mappable.recover", time.process_time() - start, None, found, positions)
@@ -54,7 +60,10 @@ def main(arguments: list[str] | None = None) -> None:
 def row(name: str, seconds: float, off: float | None, found: Floats, positions: Floats) -> None:
     """Print one row."""
     accuracy = "" if off is None else f"{off:.0e}" + ("" if off <= ACCURACY else " no")
-    print(f"  {name:42}{seconds:9.3f}{accuracy:>10}{aligned_score(found, positions).rmse:10.2f}", flush=True)
+    print(
+        f"  {name:42}{seconds:9.3f}{accuracy:>10}{aligned_score(found, positions).rmse:10.2f}",
+        flush=True,
+    )
 
 
 class Problem:
@@ -65,7 +74,9 @@ class Problem:
         self.wanted: Floats = np.square(ranges.metres) / np.square(ranges.metres).max()
         shortest = geodesics(ranges) / np.square(ranges.metres).max()
         self.scale = float(shortest.sum()) / (2.0 * ranges.count) / ranges.count
-        self.kappa = 2.0 * self.scale * ranges.count / (np.sqrt(2.0) * float(np.linalg.norm(self.wanted)))
+        self.kappa = (
+            2.0 * self.scale * ranges.count / (np.sqrt(2.0) * float(np.linalg.norm(self.wanted)))
+        )
 
     def value(self, gram: Floats) -> float:
         """The objective (to be maximized) at a Gram matrix."""
@@ -80,7 +91,8 @@ class Problem:
         return interior_point.solve(self.ranges, self.wanted, self.scale, radius).gram
 
     def dual(self) -> Floats:
-        """The dual of the Frobenius form. Its matrix constraint is as sparse as the mask, so Clarabel splits it up.
+        """The dual of the Frobenius form. Its matrix constraint is as sparse as the mask, so
+        Clarabel splits it up.
 
         The first point is the origin, and its row of the Gram matrix is left out.
         """
@@ -88,8 +100,12 @@ class Problem:
         count, pair = self.ranges.count, np.arange(len(self.ranges))
         i, j, inner = self.ranges.i - 1, self.ranges.j - 1, self.ranges.i > 0
         upper, lower = np.tril_indices(count - 1)[::-1]  # rows and columns of the packed triangle
-        rows = np.concatenate([j * (j + 3) // 2, (i * (i + 3) // 2)[inner], (j * (j + 1) // 2 + i)[inner]])
-        values = np.concatenate([np.ones(len(pair) + inner.sum()), np.full(inner.sum(), -np.sqrt(2.0))])
+        rows = np.concatenate(
+            [j * (j + 3) // 2, (i * (i + 3) // 2)[inner], (j * (j + 1) // 2 + i)[inner]]
+        )
+        values = np.concatenate(
+            [np.ones(len(pair) + inner.sum()), np.full(inner.sum(), -np.sqrt(2.0))]
+        )
         columns = np.concatenate([pair, pair[inner], pair[inner]])
         packed = csc_matrix((-values, (rows, columns)), shape=(len(upper), len(pair)))
         settings = clarabel.DefaultSettings()
@@ -97,7 +113,9 @@ class Problem:
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = ACCURACY
         quarter = csc_matrix(np.eye(len(pair)) / 4.0)
         cone = [clarabel.PSDTriangleConeT(count - 1)]
-        found = clarabel.DefaultSolver(quarter, self.wanted, packed, np.zeros(len(upper)), cone, settings).solve()
+        found = clarabel.DefaultSolver(
+            quarter, self.wanted, packed, np.zeros(len(upper)), cone, settings
+        ).solve()
         gram = np.zeros((count, count))
         gram[upper + 1, lower + 1] = np.array(found.z) / np.where(upper == lower, 1.0, np.sqrt(2.0))
         return gram + np.triu(gram, 1).T
@@ -108,7 +126,11 @@ class Problem:
         gram = cvxpy.Variable((count, count), PSD=True)
         diagonal, entries = cvxpy.diag(gram), cvxpy.vec(gram, order="C")
         off = np.sqrt(2.0) * (diagonal[i] - 2 * entries[i * count + j] + diagonal[j] - self.wanted)
-        gain = cvxpy.trace(gram) - self.kappa * cvxpy.norm(off) if self.trace else -cvxpy.sum_squares(off)
+        gain = (
+            cvxpy.trace(gram) - self.kappa * cvxpy.norm(off)
+            if self.trace
+            else -cvxpy.sum_squares(off)
+        )
         cvxpy.Problem(cvxpy.Maximize(gain), [cvxpy.sum(gram, axis=0) == 0]).solve(**settings)
         values: Floats = gram.value
         return values

@@ -1,12 +1,14 @@
-"""Time of search among descriptors, compared with FAISS flat and the KD-trees of scipy (the paper's) and scikit-learn.
+"""Time of search among descriptors, compared with FAISS flat and the KD-trees of scipy (the
+paper's) and scikit-learn.
 
     python benchmarks/search.py             # some minutes, 12 GB of memory, 3 GB in the temporary folder
     python benchmarks/search.py --quick     # the small ones only
 
-Descriptors are synthetic: waves of many lengths over a plane and over six other ways in which images differ, plus
-noise. Queries are made in the same way, about 3 m from a landmark. Each peer takes turns with ours in one process, with
-many calls and its default number of threads; the table has medians. All methods must find the same landmarks, except
-those that are equally near up to rounding. Large trees answer single queries only. scikit-learn is optional.
+Descriptors are synthetic: waves of many lengths over a plane and over six other ways in which
+images differ, plus noise. Queries are made in the same way, about 3 m from a landmark. Each peer
+takes turns with ours in one process, with many calls and its default number of threads; the table
+has medians. All methods must find the same landmarks, except those that are equally near up to
+rounding. Large trees answer single queries only. scikit-learn is optional.
 """
 
 import argparse
@@ -34,7 +36,8 @@ from mappable.maps.store import Store
 SMALL, LARGE = ((200, 32_768), (10_000, 512)), ((10_000, 32_768), (1_000_000, 512))
 QUERIES, BATCH = 64, 64
 TURNS, CALLS, SECONDS = 5, 64, 1.0  # turns of either; most calls and seconds per turn
-OTHER_WAYS, NOISE = 6, 0.7  # ways in which images differ besides position; noise per number, for waves of height 1
+# Ways in which images differ besides position; noise per number, for waves of height 1.
+OTHER_WAYS, NOISE = 6, 0.7
 LARGE_TREE = 2**24  # numbers
 NOT_BUILT = ("scikit-learn KDTree", 1_000_000)  # takes three minutes
 FIRST = 5  # times that a file is opened
@@ -62,7 +65,9 @@ class World:
         self.queries = self.describe(near + 3 * self.rng.standard_normal(near.shape) / np.sqrt(2))
 
     def describe(self, where: Any) -> Floats32:
-        ways = np.hstack([where, self.rng.standard_normal((len(where), OTHER_WAYS))]).astype(np.float32)
+        ways = np.hstack([where, self.rng.standard_normal((len(where), OTHER_WAYS))]).astype(
+            np.float32
+        )
         numbers: Floats32 = np.cos(ways @ self.waves + self.shifts)
         numbers += np.float32(NOISE) * self.rng.standard_normal(numbers.shape, dtype=np.float32)
         numbers /= np.linalg.norm(numbers, axis=1, keepdims=True)
@@ -92,7 +97,9 @@ def sklearn_tree(landmarks: Floats32) -> Search:
 PEERS = {"FAISS flat": faiss_flat, "scipy cKDTree": scipy_tree, "scikit-learn KDTree": sklearn_tree}
 
 
-def taking_turns(first: Search, second: Search, queries: Floats32, size: int, count: int) -> tuple[float, float]:
+def taking_turns(
+    first: Search, second: Search, queries: Floats32, size: int, count: int
+) -> tuple[float, float]:
     """Median milliseconds per call of both."""
     taken: tuple[list[float], list[float]] = ([], [])
     for _ in range(TURNS):
@@ -126,7 +133,9 @@ def compare(world: World) -> None:
         built = time.perf_counter() - begun
         slow = build is not faiss_flat and landmarks.size > LARGE_TREE
         cells = ["-".rjust(26)] * 3
-        for number, (size, count) in enumerate(((1, 1), (BATCH, 1), (BATCH, 10))[: 1 if slow else 3]):
+        for number, (size, count) in enumerate(
+            ((1, 1), (BATCH, 1), (BATCH, 10))[: 1 if slow else 3]
+        ):
             asked = queries[:4] if slow else queries
             check_same(exact, asked, own(asked, count), peer(asked, count))
             mine, its = taking_turns(own, peer, queries, size, count)
@@ -138,7 +147,9 @@ def compare(world: World) -> None:
 def check_same(exact: Exact, queries: Floats32, own: Ints, its: Ints) -> None:
     """Check that rows are equal, or else that their distances are."""
     for query, one, other in zip(queries, own, np.asarray(its), strict=True):
-        mine, others = (np.square(exact.take(rows).astype(float) - query).sum(axis=1) for rows in (one, other))
+        mine, others = (
+            np.square(exact.take(rows).astype(float) - query).sum(axis=1) for rows in (one, other)
+        )
         np.testing.assert_allclose(mine, others, rtol=1e-4, atol=1e-6)
 
 
@@ -162,7 +173,11 @@ def first_query(world: World) -> None:
         def faiss_mapped() -> Any:
             return faiss.read_index(index_file, faiss.IO_FLAG_MMAP_IFC).search(query, 1)[1]
 
-        ways = {"ours, mapped": mapped, "FAISS flat, read": read, "FAISS flat, mapped": faiss_mapped}
+        ways = {
+            "ours, mapped": mapped,
+            "FAISS flat, read": read,
+            "FAISS flat, mapped": faiss_mapped,
+        }
         taken: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(FIRST):
             for name, way in ways.items():
@@ -171,11 +186,14 @@ def first_query(world: World) -> None:
                 taken[name].append(1000 * (time.perf_counter() - begun))
                 np.testing.assert_array_equal(answer, mapped())
         print(
-            f"\nfirst answer after opening {len(world.landmarks):,} x {world.landmarks.shape[1]:,}, file in memory, ms"
+            f"\nfirst answer after opening {len(world.landmarks):,} x {world.landmarks.shape[1]:,},"
+            " file in memory, ms"
         )
         best = statistics.median(taken["ours, mapped"])
         for name, times in taken.items():
-            print(f"  {name:21}{statistics.median(times):9.1f}{statistics.median(times) / best:7.1f}x")
+            print(
+                f"  {name:21}{statistics.median(times):9.1f}{statistics.median(times) / best:7.1f}x"
+            )
 
 
 def approximate(world: World) -> None:
@@ -184,7 +202,10 @@ def approximate(world: World) -> None:
     begun = time.perf_counter()
     index = Approximate.build(exact)
     built = time.perf_counter() - begun
-    print(f"\napproximate, {len(exact):,} x {exact.dimensions:,}, built in {built:.0f} s; with exact search, in ms")
+    print(
+        f"\napproximate, {len(exact):,} x {exact.dimensions:,}, built in {built:.0f} s; with exact"
+        " search, in ms"
+    )
     for size, count in ((1, 1), (1, 10), (BATCH, 1), (BATCH, 10)):
         mine, its = taking_turns(ours(index), ours(exact), world.queries, size, count)
         print(f"  {size:>3} queries, {count:>2} nearest{mine:9.2f}{its:9.2f}{its / mine:7.1f}x")
@@ -195,11 +216,16 @@ def approximate(world: World) -> None:
     true, found = exact.nearest(queries, 10)[0], index.nearest(queries, 10)[0]
     ten = (true[:, :, None] == found[:, None]).any(axis=2).mean()
     first = (true[:, 0] == found[:, 0]).mean()
-    print(f"  for {len(queries):,} queries anywhere: recall@1 {100 * first:.1f} %, recall@10 {100 * ten:.1f} %")
+    print(
+        f"  for {len(queries):,} queries anywhere: recall@1 {100 * first:.1f} %, recall@10"
+        f" {100 * ten:.1f} %"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="the small ones only")
     given = parser.parse_args()
     versions = f"Python {sys.version.split()[0]}, NumPy {np.__version__}, SciPy {scipy.__version__}"

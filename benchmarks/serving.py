@@ -2,12 +2,13 @@
 
     python benchmarks/serving.py                    # --backend onnx; a quarter of an hour on two CPU cores
 
-A server with a map of 200 landmarks runs in its own process, as with `mappable serve`. This process sends images over
-loopback, with 1, 8 and 64 clients. Each client sends its next image as soon as the last one is answered. In turn with
-that, the bare encoder describes decoded images in this process, which is the upper limit for a server.
+A server with a map of 200 landmarks runs in its own process, as with `mappable serve`. This process
+sends images over loopback, with 1, 8 and 64 clients. Each client sends its next image as soon as
+the last one is answered. In turn with that, the bare encoder describes decoded images in this
+process, which is the upper limit for a server.
 
-Then this process sends many small images to a server with an encoder for small images, and reads its memory from time
-to time.
+Then this process sends many small images to a server with an encoder for small images, and reads
+its memory from time to time.
 """
 
 import argparse
@@ -47,14 +48,19 @@ Backend = Literal["torch", "onnx"]
 
 
 def make_map(folder: Path, size: Size) -> Path:
-    """A calibrated map along a line; its descriptors change smoothly, and its encoder is VGG-16 with random weights."""
+    """A calibrated map along a line; its descriptors change smoothly, and its encoder is VGG-16
+    with random weights.
+    """
     encoder = Encoder.create(weights="random", size=size)
     encoder.initialize(np.stack([patches(size, seed) for seed in range(8)]), most=8)
     encoder.save(folder / "encoder.safetensors")
     along = np.arange(LANDMARKS) * SPACING
     positions = np.column_stack([along, 30 * np.sin(along / 60)])
     places = Places(
-        path=[f"{n}.jpg" for n in range(LANDMARKS)], x=positions[:, 0], y=positions[:, 1], frames=Frame("town")
+        path=[f"{n}.jpg" for n in range(LANDMARKS)],
+        x=positions[:, 0],
+        y=positions[:, 1],
+        frames=Frame("town"),
     )
     described = descriptors(positions, encoder.dimensions, 1)
     bare = Landmarks.build(places, described, encoder.fingerprint, about=encoder.about)
@@ -65,7 +71,9 @@ def make_map(folder: Path, size: Size) -> Path:
 
 def descriptors(positions: Floats, numbers: int, seed: int) -> Floats32:
     waves, noise = np.random.default_rng(0), np.random.default_rng(seed)
-    seen = np.cos(positions @ waves.normal(size=(2, numbers)) / SCALE + waves.uniform(0, 2 * np.pi, numbers))
+    seen = np.cos(
+        positions @ waves.normal(size=(2, numbers)) / SCALE + waves.uniform(0, 2 * np.pi, numbers)
+    )
     seen += 0.25 * noise.normal(size=seen.shape)
     unit: Floats32 = (seen / np.linalg.norm(seen, axis=1, keepdims=True)).astype(np.float32)
     return unit
@@ -129,8 +137,12 @@ class Load:
         return len(self.taken) / self.seconds
 
 
-def load(port: int, files: list[bytes], clients: int, *, seconds: float = 1e9, requests: int = 10**9) -> Load:
-    """Send requests from several clients until time or requests run out; each client keeps its connection."""
+def load(
+    port: int, files: list[bytes], clients: int, *, seconds: float = 1e9, requests: int = 10**9
+) -> Load:
+    """Send requests from several clients until time or requests run out; each client keeps its
+    connection.
+    """
     taken: list[float] = []
     errors, left, lock = 0, requests, threading.Lock()
     start = time.perf_counter()
@@ -144,7 +156,9 @@ def load(port: int, files: list[bytes], clients: int, *, seconds: float = 1e9, r
                     break
                 left -= 1
             begun = time.perf_counter()
-            connection.request("POST", "/locate", files[number % len(files)], {"Content-Type": "image/jpeg"})
+            connection.request(
+                "POST", "/locate", files[number % len(files)], {"Content-Type": "image/jpeg"}
+            )
             response = connection.getresponse()
             response.read()
             with lock:
@@ -189,18 +203,27 @@ def print_load(folder: Path, backend: Backend, seconds: float) -> None:
                 loads[clients].append(load(server.port, files, clients, seconds=seconds))
             bare.append(bare_speed(describe, images, seconds / 2))
     best = float(np.median(bare))
-    print(f"{'':26}{'requests/s':>12}{'of bare':>9}{'p50 ms':>9}{'p99 ms':>9}{'errors':>8}{'requests':>10}")
+    print(
+        f"{'':26}{'requests/s':>12}{'of bare':>9}{'p50 ms':>9}{'p99 ms':>9}{'errors':>8}{'requests':>10}"
+    )
     print(f"{f'bare encoder, {size} at a time':26}{best:12.1f}")
     for clients, some in loads.items():
         speed = float(np.median([one.per_second for one in some]))
         # The bare encoder runs just before and after each, because the machine may do other work.
-        around = [(bare[n] + bare[n + 1]) / 2 for n in range(CLIENTS.index(clients), len(bare) - 1, len(CLIENTS) + 1)]
-        share = float(np.median([one.per_second / beside for one, beside in zip(some, around, strict=True)]))
+        around = [
+            (bare[n] + bare[n + 1]) / 2
+            for n in range(CLIENTS.index(clients), len(bare) - 1, len(CLIENTS) + 1)
+        ]
+        share = float(
+            np.median([one.per_second / beside for one, beside in zip(some, around, strict=True)])
+        )
         taken = np.concatenate([one.taken for one in some]) * 1000
         errors = sum(one.errors for one in some)
         p50, p99 = np.percentile(taken, [50, 99])
         name = f"{clients} client{'s' if clients > 1 else ''}"
-        print(f"{name:26}{speed:12.1f}{100 * share:8.0f}%{p50:9.1f}{p99:9.1f}{errors:8}{len(taken):10,}")
+        print(
+            f"{name:26}{speed:12.1f}{100 * share:8.0f}%{p50:9.1f}{p99:9.1f}{errors:8}{len(taken):10,}"
+        )
 
 
 def print_memory(folder: Path, backend: Backend, requests: int) -> None:
@@ -213,16 +236,24 @@ def print_memory(folder: Path, backend: Backend, requests: int) -> None:
             said.append(f"{server.megabytes:.0f}")
         speed = requests / (time.perf_counter() - start)
     print(
-        f"{requests:,} requests of {SMALL_SENT[0]}x{SMALL_SENT[1]}, 8 clients: {speed:.1f} requests/s, {errors} errors"
+        f"{requests:,} requests of {SMALL_SENT[0]}x{SMALL_SENT[1]}, 8 clients: {speed:.1f}"
+        f" requests/s, {errors} errors"
     )
-    print(f"memory of the server in MB: {before:.0f} at first, then after each tenth {', '.join(said)}")
+    print(
+        f"memory of the server in MB: {before:.0f} at first, then after each tenth"
+        f" {', '.join(said)}"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--backend", choices=("torch", "onnx"), default="torch")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each measurement")
-    parser.add_argument("--requests", type=int, default=10_000, help="small ones, for the memory; 0: none")
+    parser.add_argument(
+        "--requests", type=int, default=10_000, help="small ones, for the memory; 0: none"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         for size in (SIZE, SMALL):

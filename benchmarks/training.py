@@ -1,15 +1,16 @@
-"""Training speed of an encoder on a GPU, compared with a plain loop that decodes its images when it needs them.
+"""Training speed of an encoder on a GPU, compared with a plain loop that decodes its images when it
+needs them.
 
     python benchmarks/training.py                                # steps: images per second, and ratios
     python benchmarks/training.py --schedule oxford cold         # and the whole of the paper's trainings
 
-Places and images are synthetic, because their content does not change the time. All layers learn, with VGG-16's real
-weights (downloaded without --weights-file). Ours is `train` itself, with mining and refreshes of the feature cache. The
-plain loops get their tuples for free.
+Places and images are synthetic, because their content does not change the time. All layers learn,
+with VGG-16's real weights (downloaded without --weights-file). Ours is `train` itself, with mining
+and refreshes of the feature cache. The plain loops get their tuples for free.
 
-The share is relative to the GPU's rate for a product of two 8192 x 8192 matrices of bfloat16 in the same run. It counts
-the computation of the steps, not of the refreshes. "streamed" is `train` with images that stay in the host's memory, as
-if they did not fit on the GPU.
+The share is relative to the GPU's rate for a product of two 8192 x 8192 matrices of bfloat16 in the
+same run. It counts the computation of the steps, not of the refreshes. "streamed" is `train` with
+images that stay in the host's memory, as if they did not fit on the GPU.
 """
 
 import argparse
@@ -50,7 +51,13 @@ def make_places(count: int) -> Places:
     rng = np.random.default_rng(0)
     along = np.sort(rng.uniform(0, count / 3, count))
     x, y = along + 619_500, 5_735_000 + 2 * np.sin(along / 150)
-    return Places(path=[f"{row}.jpg" for row in range(count)], x=x, y=y, yaw=np.zeros(count), frames=Frame("street"))
+    return Places(
+        path=[f"{row}.jpg" for row in range(count)],
+        x=x,
+        y=y,
+        yaw=np.zeros(count),
+        frames=Frame("street"),
+    )
 
 
 def make_images(count: int, size: Size) -> Pixels:
@@ -68,7 +75,8 @@ def make_images(count: int, size: Size) -> Pixels:
 def operations(size: Size) -> float:
     """Floating-point operations of the convolutions of a training step, for one image.
 
-    They are three times those of a pass without gradients, minus the gradient of the pixels, which is not needed.
+    They are three times those of a pass without gradients, minus the gradient of the pixels, which
+    is not needed.
     """
     width, height = size
     channels, each = 3, []
@@ -99,7 +107,9 @@ def seconds_of(work: Callable[[], object]) -> float:
 class PlainLoop:
     """The plain loop, in eager float32: threads decode the images of the next steps with Pillow."""
 
-    def __init__(self, files: list[Path], size: Size, weights_file: Path | None, device: torch.device) -> None:
+    def __init__(
+        self, files: list[Path], size: Size, weights_file: Path | None, device: torch.device
+    ) -> None:
         self.files, self.size, self.device = files, size, device
         self.encoder = Encoder.create(weights_file=weights_file, size=size).to(device)
         for parameter in self.encoder.aggregator.parameters():
@@ -116,12 +126,15 @@ class PlainLoop:
         with ThreadPoolExecutor(cores()) as pool:
             asked = [[pool.submit(self.decode, int(row)) for row in batch] for batch in rows]
             for batch in asked:
-                yield torch.from_numpy(np.stack([image.result() for image in batch])).to(self.device)
+                yield torch.from_numpy(np.stack([image.result() for image in batch])).to(
+                    self.device
+                )
 
     def run(self, anchors: int, tf32: bool) -> float:
         """Images per second of some steps."""
         images = anchors * self.loss.layout.images
-        steps = max(10, PLAIN_IMAGES // images)  # enough steps that the first decoding hardly matters
+        # Enough steps that the first decoding hardly matters.
+        steps = max(10, PLAIN_IMAGES // images)
         apart = torch.rand(anchors, 6, device=self.device) * 100
 
         def work() -> None:
@@ -143,17 +156,23 @@ def train_timed(places: Places, images: Pixels, settings: Settings) -> tuple[flo
 
 
 def warm_speed(places: Places, images: Pixels, settings: Settings) -> float:
-    """Images per second of a training, with mining, after its first period of `monitor_every` steps."""
+    """Images per second of a training, with mining, after its first period of `monitor_every`
+    steps.
+    """
     _, seconds = trained_seconds(places, images, settings)
     steps, before = max(seconds), settings.monitor_every
     return (steps - before) * images_per_step(settings) / (seconds[steps] - seconds[before])
 
 
-def trained_seconds(places: Places, images: Pixels, settings: Settings) -> tuple[float, dict[int, float]]:
+def trained_seconds(
+    places: Places, images: Pixels, settings: Settings
+) -> tuple[float, dict[int, float]]:
     """Total seconds of a training, and seconds of steps with mining up to each step."""
     with tempfile.TemporaryDirectory() as out:
         whole = seconds_of(lambda: train(places, images, settings, out=out, device="cuda"))
-        lines = [json.loads(line) for line in (Path(out) / "metrics.jsonl").read_text().splitlines()]
+        lines = [
+            json.loads(line) for line in (Path(out) / "metrics.jsonl").read_text().splitlines()
+        ]
     return whole, {line["iteration"]: line["seconds"] for line in lines if "seconds" in line}
 
 
@@ -171,11 +190,21 @@ def compare_steps(given: argparse.Namespace, device: torch.device, rate: float) 
             Image.fromarray(image).save(file, quality=90)
         loop = PlainLoop(files, size, given.weights_file, device)
         decoding = PLAIN_IMAGES / seconds_of(lambda: list(loop.batches(1, PLAIN_IMAGES)))
-        print(f"decoding {FILE_SIZE[0]}x{FILE_SIZE[1]} JPEGs alone, {cores()} threads: {decoding:,.0f} images/s")
-        print(f"{'':10}{'float32 loop':>14}{'TF32 loop':>14}{'train':>14}{'share':>9}{'ratios':>16}{'streamed':>12}")
+        print(
+            f"decoding {FILE_SIZE[0]}x{FILE_SIZE[1]} JPEGs alone, {cores()} threads:"
+            f" {decoding:,.0f} images/s"
+        )
+        print(
+            f"{'':10}{'float32 loop':>14}{'TF32 loop':>14}{'train':>14}{'share':>9}{'ratios':>16}{'streamed':>12}"
+        )
         for anchors in given.anchors:
             every = max(1, ANCHORS_A_PERIOD // anchors)
-            values = [f"anchors={anchors}", f"cache_every={every}", f"iterations={PERIODS * every}", *weights(given)]
+            values = [
+                f"anchors={anchors}",
+                f"cache_every={every}",
+                f"iterations={PERIODS * every}",
+                *weights(given),
+            ]
             settings = load_settings("oxford", overrides=values)
             speeds: list[list[float]] = [[], [], []]
             loop.run(anchors, tf32=False)
@@ -193,7 +222,9 @@ def compare_steps(given: argparse.Namespace, device: torch.device, rate: float) 
             share, ratios = 100 * ours * work / rate, f"{ours / full:.1f}, {ours / tf32:.1f}"
             name = f"{anchors} anchors"
             loops = f"{name:10}{full:12,.0f}/s{tf32:12,.0f}/s"
-            print(f"{loops}{ours:12,.0f}/s{share:7.1f} %{ratios:>16}{streamed:10,.0f}/s", flush=True)
+            print(
+                f"{loops}{ours:12,.0f}/s{share:7.1f} %{ratios:>16}{streamed:10,.0f}/s", flush=True
+            )
 
 
 def run_schedule(name: str, given: argparse.Namespace, rate: float) -> None:
@@ -203,9 +234,10 @@ def run_schedule(name: str, given: argparse.Namespace, rate: float) -> None:
     steps = trained // (settings.anchors * settings.build_loss(1.0).layout.images)
     share = 100 * trained * operations(settings.size) / seconds / rate
     print(
-        f"{name}: {steps:,} steps of {settings.anchors} anchors, {settings.size[0]}x{settings.size[1]}, "
-        f"{len(places):,} places: {whole:.1f} s in all; steps, mining and refreshes {seconds:.1f} s, "
-        f"{trained / seconds:,.0f} images/s, share {share:.1f} %",
+        f"{name}: {steps:,} steps of {settings.anchors} anchors,"
+        f" {settings.size[0]}x{settings.size[1]}, {len(places):,} places: {whole:.1f} s in all;"
+        f" steps, mining and refreshes {seconds:.1f} s, {trained / seconds:,.0f} images/s, share"
+        f" {share:.1f} %",
         flush=True,
     )
 
@@ -215,17 +247,28 @@ def weights(given: argparse.Namespace) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--anchors", type=int, nargs="*", default=[2, 32], help="of a step; 13 images each")
-    parser.add_argument("--schedule", nargs="*", default=[], choices=list(COUNTS), help="of the paper, whole")
-    parser.add_argument("--weights-file", type=Path, help="VGG-16's weights, if they are not to be fetched")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--anchors", type=int, nargs="*", default=[2, 32], help="of a step; 13 images each"
+    )
+    parser.add_argument(
+        "--schedule", nargs="*", default=[], choices=list(COUNTS), help="of the paper, whole"
+    )
+    parser.add_argument(
+        "--weights-file", type=Path, help="VGG-16's weights, if they are not to be fetched"
+    )
     given = parser.parse_args()
     if not torch.cuda.is_available():
         print("this benchmark needs a CUDA device; none was found")
         return
     device = torch.device("cuda")
     rate = product_rate(device)
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: 8192³ bfloat16 {rate / 1e12:.0f} TFLOP/s")
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}: 8192³ bfloat16"
+        f" {rate / 1e12:.0f} TFLOP/s"
+    )
     if given.anchors:
         compare_steps(given, device, rate)
     for name in given.schedule:

@@ -1,7 +1,8 @@
 """Fills the generated parts of pages when mkdocs builds the site.
 
-A page names a part by a comment on its own line, such as `<!-- command train -->`. PARTS, at the end, lists all parts.
-The text comes from the program: docstrings, the help of options, descriptions of settings. Nothing here is committed.
+A page names a part by a comment on its own line, such as `<!-- command train -->`. PARTS, at the
+end, lists all parts. The text comes from the program: docstrings, the help of options, descriptions
+of settings. Nothing here is committed.
 """
 
 import ast
@@ -33,7 +34,9 @@ PACKAGE = ROOT / "src/mappable"
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
     for pattern, describe in PARTS.items():
-        markdown = re.sub(rf"^<!-- {pattern} -->$", partial(written, describe), markdown, flags=re.MULTILINE)
+        markdown = re.sub(
+            rf"^<!-- {pattern} -->$", partial(written, describe), markdown, flags=re.MULTILINE
+        )
     return markdown
 
 
@@ -45,7 +48,11 @@ def written(describe: Callable[..., str], comment: re.Match[str]) -> str:
 def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A Markdown table."""
     columns = list(columns)
-    cells = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    cells = [
+        columns,
+        ["---"] * len(columns),
+        *([cell.replace("|", "\\|") for cell in row] for row in rows),
+    ]
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
@@ -53,7 +60,9 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def command_names() -> list[str]:
-    """All commands; a command of a group has two words. Readers of `convert` are not listed: they have a page."""
+    """All commands; a command of a group has two words. Readers of `convert` are not listed: they
+    have a page.
+    """
     root: Any = typer.main.get_command(app)
     names = []
     for name, command in root.commands.items():
@@ -81,7 +90,10 @@ def describe_command(name: str) -> str:
     arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
     options = [parameter for parameter in parameters if parameter.param_type_name != "argument"]
     rows = [(f"`{as_typed(argument)}`", filled(argument.help or "")) for argument in arguments]
-    rows += [(f"`{as_typed(option)}`", filled(option.help or "") + choices_and_default(option)) for option in options]
+    rows += [
+        (f"`{as_typed(option)}`", filled(option.help or "") + choices_and_default(option))
+        for option in options
+    ]
     usage = " ".join(["mappable", *words, *map(as_typed, arguments)])
     return "\n\n".join([f"`{usage}`", help_text, table(["argument or option", "meaning"], rows)])
 
@@ -95,14 +107,19 @@ def as_typed(parameter: Any) -> str:
     if parameter.is_flag:
         return names
     kind = parameter.type_descriptor.annotation
-    return f"{names} {parameter.metavar or (placeholder if get_origin(kind) is Literal else kind.__name__.upper())}"
+    return (
+        f"{names}"
+        f" {parameter.metavar or (placeholder if get_origin(kind) is Literal else kind.__name__.upper())}"
+    )
 
 
 def choices_and_default(parameter: Any) -> str:
     """The choices, if there are any, and the default."""
     kind = parameter.type_descriptor.annotation
     words = ", ".join(f"`{word}`" for word in get_args(kind)) if get_origin(kind) is Literal else ""
-    choice = f" One of {words}." if words and not parameter.is_flag and not parameter.metavar else ""
+    choice = (
+        f" One of {words}." if words and not parameter.is_flag and not parameter.metavar else ""
+    )
     if parameter.is_flag or parameter.default in (None, (), "") or callable(parameter.default):
         return choice + (" *Required.*" if parameter.required else "")
     return f"{choice} Default: `{parameter.default}`."
@@ -122,7 +139,10 @@ def describe_reader(name: str) -> str:
     section = f"## {name}\n\n{reader.documentation}"
     if not reader.options:
         return section
-    rows = [(f"`{option.name}`", values(option), default(option), option.help) for option in reader.options]
+    rows = [
+        (f"`{option.name}`", values(option), default(option), option.help)
+        for option in reader.options
+    ]
     return f"{section}\n\n{table(['option', 'values', 'default', 'meaning'], rows)}"
 
 
@@ -152,9 +172,16 @@ def describe_settings() -> str:
             field = Settings.model_fields[name]
             standard = "required" if field.is_required() else value_text(field.default)
             rows.append(
-                (f"`{name}`", kind_text(hints[name]), f"`{standard}`", " ".join((field.description or "").split()))
+                (
+                    f"`{name}`",
+                    kind_text(hints[name]),
+                    f"`{standard}`",
+                    " ".join((field.description or "").split()),
+                )
             )
-        sections.append(f"### {title}\n\n{table(['setting', 'values', 'default', 'meaning'], rows)}")
+        sections.append(
+            f"### {title}\n\n{table(['setting', 'values', 'default', 'meaning'], rows)}"
+        )
     return "\n\n".join(sections)
 
 
@@ -165,7 +192,10 @@ def describe_presets() -> str:
         [f"`{name}`", *(value_text(getattr(preset, name)) for preset in presets.values())]
         for name in Settings.model_fields
     ]
-    return table(["setting", *(f"`{name}`" for name in presets)], [row for row in rows if len(set(row[1:])) > 1])
+    return table(
+        ["setting", *(f"`{name}`" for name in presets)],
+        [row for row in rows if len(set(row[1:])) > 1],
+    )
 
 
 # Python
@@ -187,8 +217,12 @@ def describe_names_of_modules() -> str:
     for module, home in homes(mappable.__file__).items():
         if home == "mappable":
             package = import_module(f"mappable.{module}")
-            blocks = (f"::: {place}.{name}" for name, place in homes(package.__file__ or "").items())
-            sections.append("\n".join([f"## mappable.{module}", "", first_paragraph(package), "", *blocks]))
+            blocks = (
+                f"::: {place}.{name}" for name, place in homes(package.__file__ or "").items()
+            )
+            sections.append(
+                "\n".join([f"## mappable.{module}", "", first_paragraph(package), "", *blocks])
+            )
     return "\n\n".join(sections)
 
 
@@ -200,26 +234,38 @@ def first_paragraph(described: object) -> str:
 def describe_location() -> str:
     """The fields of a located image, with the descriptions that the record itself has."""
     return table(
-        ["field", "meaning"], ((f"`{field.name}`", field.metadata["description"]) for field in fields(Location))
+        ["field", "meaning"],
+        ((f"`{field.name}`", field.metadata["description"]) for field in fields(Location)),
     )
 
 
 def describe_modules() -> str:
-    """A section per room, in the order of the import contract: each module with the first line of its docstring."""
-    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    """A section per room, in the order of the import contract: each module with the first line of
+    its docstring.
+    """
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ][0]
     layers = re.findall(r"\w+", " ".join(reversed(contract["layers"])))
     sections = [section("Root modules: every room may import them", PACKAGE.glob("*.py"), PACKAGE)]
     for room in (PACKAGE / name for name in layers if (PACKAGE / name / "__init__.py").is_file()):
         modules = (module for module in room.rglob("*.py") if module != room / "__init__.py")
-        sections.append(section(f"{room.name}\n\n{first_line(room / '__init__.py')}", modules, room))
+        sections.append(
+            section(f"{room.name}\n\n{first_line(room / '__init__.py')}", modules, room)
+        )
     return "\n\n".join(sections)
 
 
 def section(title: str, modules: Iterable[Path], room: Path) -> str:
     """A heading, and a table with one row per module; the row of a sub-folder is above its modules."""
-    ordered = sorted(modules, key=lambda module: module.relative_to(room).with_suffix("").as_posix())
+    ordered = sorted(
+        modules, key=lambda module: module.relative_to(room).with_suffix("").as_posix()
+    )
     rows = [
-        (f"`{module.relative_to(room).as_posix().replace('/__init__.py', '/')}`", first_line(module))
+        (
+            f"`{module.relative_to(room).as_posix().replace('/__init__.py', '/')}`",
+            first_line(module),
+        )
         for module in ordered
     ]
     return f"## {title}\n\n{table(['module', 'holds'], rows)}"
@@ -234,7 +280,9 @@ def first_line(module: Path) -> str:
 
 
 def include(name: str) -> str:
-    """The text of a Markdown file of the root folder, without its title, with links that work in docs/."""
+    """The text of a Markdown file of the root folder, without its title, with links that work in
+    docs/.
+    """
     text = re.sub(r"\A# .*\n+", "", (ROOT / name).read_text("utf-8"))
     return text.replace("](docs/", "](")
 

@@ -1,9 +1,11 @@
-"""Looks up known vulnerabilities of the locked packages with pip-audit, and fails if it could not look.
+"""Looks up known vulnerabilities of the locked packages with pip-audit, and fails if it could not
+look.
 
 python scripts/audit.py PIP_AUDIT LOCK
 
-pip-audit reports "no known vulnerabilities" also if its database cannot be reached. This script counts the packages
-that were looked up. It exits with 0 if all were and none is vulnerable, 1 if one is, and 2 if some were not looked up.
+pip-audit reports "no known vulnerabilities" also if its database cannot be reached. This script
+counts the packages that were looked up. It exits with 0 if all were and none is vulnerable, 1 if
+one is, and 2 if some were not looked up.
 """
 
 import json
@@ -14,7 +16,15 @@ from typing import Any
 
 def main() -> None:
     pip_audit, lock = sys.argv[1:]
-    command = [pip_audit, "--disable-pip", "--require-hashes", "--requirement", lock, "--format", "json"]
+    command = [
+        pip_audit,
+        "--disable-pip",
+        "--require-hashes",
+        "--requirement",
+        lock,
+        "--format",
+        "json",
+    ]
     try:
         done = subprocess.run([*command, "--timeout", "10"], capture_output=True, text=True)  # noqa: S603 (our words)
         packages = json.loads(done.stdout)["dependencies"]
@@ -44,7 +54,8 @@ def verdict(packages: list[dict[str, Any]]) -> tuple[int, list[str]]:
 def vulnerable(packages: list[dict[str, Any]]) -> list[str]:
     """A line for each known vulnerability."""
     return [
-        f"{one['name']} {one['version']}: {found['id']}, fixed in {', '.join(found['fix_versions']) or 'no version'}"
+        f"{one['name']} {one['version']}: {found['id']}, fixed in"
+        f" {', '.join(found['fix_versions']) or 'no version'}"
         for one in packages
         for found in one.get("vulns", [])
     ]

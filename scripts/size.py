@@ -25,7 +25,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 COLUMNS = ("files", "lines", "code", "nodes", "numbers")
-LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
 WORDS = ("docs", "README.md", "studies")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -60,14 +67,20 @@ def measure(text: str) -> dict[str, int]:
     docstrings = list(docstrings_of(tree))
     left_out = {id(node) for docstring in docstrings for node in ast.walk(docstring)}
     left_out_lines = {
-        line for docstring in docstrings for line in range(docstring.lineno, (docstring.end_lineno or 0) + 1)
+        line
+        for docstring in docstrings
+        for line in range(docstring.lineno, (docstring.end_lineno or 0) + 1)
     }
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    nodes = (node for node in ast.walk(tree) if not isinstance(node, ast.Load | ast.Store | ast.Del))
+    nodes = (
+        node for node in ast.walk(tree) if not isinstance(node, ast.Load | ast.Store | ast.Del)
+    )
     return {
         "files": 1,
         "lines": text.count("\n"),
-        "code": len({token.start[0] for token in tokens if token.type not in LAYOUT} - left_out_lines),
+        "code": len(
+            {token.start[0] for token in tokens if token.type not in LAYOUT} - left_out_lines
+        ),
         "nodes": sum(id(node) not in left_out for node in nodes),
         "numbers": sum(map(numbers_in, tree.body)),
     }
@@ -77,7 +90,11 @@ def docstrings_of(tree: ast.Module) -> Iterator[ast.Expr]:
     """The docstrings of a module, and of the classes and functions in it."""
     for node in ast.walk(tree):
         first = node.body[0] if isinstance(node, WITH_DOCSTRING) and node.body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        if (
+            isinstance(first, ast.Expr)
+            and isinstance(first.value, ast.Constant)
+            and isinstance(first.value.value, str)
+        ):
             yield first
 
 
@@ -118,7 +135,9 @@ def main() -> None:
     print(f"{'room':16}{'files':>7}{'lines':>8}{'code':>8}{'nodes':>9}{'density':>9}{'numbers':>9}")
     for name, room in {**sums, "src, all rooms": package}.items():
         files, lines, code, nodes, numbers = (room[column] for column in COLUMNS)
-        print(f"{name:16}{files:7,}{lines:8,}{code:8,}{nodes:9,}{nodes / max(code, 1):9.1f}{numbers:9,}")
+        print(
+            f"{name:16}{files:7,}{lines:8,}{code:8,}{nodes:9,}{nodes / max(code, 1):9.1f}{numbers:9,}"
+        )
     print("words: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 

@@ -2,8 +2,9 @@
 
 python studies/tables.py
 
-A table stands between two comments, `<!-- table NAME -->` and `<!-- end of table -->`. TABLES, at the end, lists them.
-A test fails if a page differs from what this script writes, so no page keeps an old number.
+A table stands between two comments, `<!-- table NAME -->` and `<!-- end of table -->`. TABLES, at
+the end, lists them. A test fails if a page differs from what this script writes, so no page keeps
+an old number.
 """
 
 import json
@@ -28,7 +29,8 @@ PAGES = [
 
 SETS = {"street-v1": "10 m", "rooms-v1": "1 m", "Nordland": "5 frames"}  # positive radius
 PRESETS = "triplet+huber-ours"  # the row of table 1 that has the presets for one place
-DEFAULT = "resnet default, distillation 50, rate 2e-4"  # what `mappable train` does on a GPU without a preset
+# What `mappable train` does on a GPU without a preset.
+DEFAULT = "resnet default, distillation 50, rate 2e-4"
 OFF_THE_SHELF = "resnet off-the-shelf"
 HOMES = {
     "street-v1": "`street-v1`",
@@ -96,7 +98,13 @@ def interval(low: float, high: float) -> str:
 def found(of: str, row: str) -> float:
     """Percentage of test images found within the positive radius: mean over the training seeds."""
     if of == "Nordland":
-        name = row.replace("-ours", "-preset") if row == PRESETS else f"{row}-paper" if "+" in row else row
+        name = (
+            row.replace("-ours", "-preset")
+            if row == PRESETS
+            else f"{row}-paper"
+            if "+" in row
+            else row
+        )
         models = [model for model in read("table1/nordland.json")["models"] if model["row"] == name]
         return fmean(100 * fmean(error <= 5 for error in model["errors"]) for model in models)
     runs = [run for run in read(f"table1/{of}.json")["runs"] if run["row"] == row]
@@ -132,7 +140,16 @@ def describe_gains() -> str:
         gain = gains[of]
         points = signed(gain["gain of ours, points"])
         rows.append([of, row_name(best), percent(found(of, best)), points, gain["95 % interval"]])
-    return write(["set", "best of the paper's rows", "found, %", "gain of the preset, points", "95 % interval"], rows)
+    return write(
+        [
+            "set",
+            "best of the paper's rows",
+            "found, %",
+            "gain of the preset, points",
+            "95 % interval",
+        ],
+        rows,
+    )
 
 
 # Real drives
@@ -173,7 +190,10 @@ def describe_drives() -> str:
         images = sum(pair["images"] for pair in pairs)
         drives = [pair["drive"] for pair in pairs]
         single = percent(100 * sum(pair["single"]["found"] for pair in pairs) / images)
-        found, sure = (percent(100 * sum(drive[key] for drive in drives) / images) for key in ("found", "confident"))
+        found, sure = (
+            percent(100 * sum(drive[key] for drive in drives) / images)
+            for key in ("found", "confident")
+        )
         row = [set_name(of), share(pairs, "nearest", "images"), single, f"**{found}**", sure]
         rows.append([*row, share(drives, "wrong", "confident"), share(drives, "held", "intervals")])
     return write(columns, rows)
@@ -181,12 +201,29 @@ def describe_drives() -> str:
 
 def describe_left_out() -> str:
     """Drives with numbers of the place model that were chosen on the other places."""
-    columns = ["images and encoder", "nearest landmark, %", "**drive**, %", "confident, %", "confident and wrong"]
+    columns = [
+        "images and encoder",
+        "nearest landmark, %",
+        "**drive**, %",
+        "confident, %",
+        "confident and wrong",
+    ]
     rows = []
     for row in read("place/leave_one_out.json")["left out"]:
-        shares = [percent(100 * row[key] / row["images"]) for key in ("nearest", "found", "confident")]
+        shares = [
+            percent(100 * row[key] / row["images"]) for key in ("nearest", "found", "confident")
+        ]
         strangers = f"{row['confident strangers']} of {row['strangers']}"
-        rows.append([set_name(row["set"]), shares[0], f"**{shares[1]}**", shares[2], row["wrong"], strangers])
+        rows.append(
+            [
+                set_name(row["set"]),
+                shares[0],
+                f"**{shares[1]}**",
+                shares[2],
+                row["wrong"],
+                strangers,
+            ]
+        )
     return write([*columns, "confident strangers"], rows)
 
 
@@ -209,17 +246,27 @@ def at_home(home: str, candidate: str) -> float:
 
 def elsewhere(home: str, candidate: str) -> float:
     """Percentage found on the four other sets, mean."""
-    return fmean(model["away"][of] for model in models(home, candidate) for of in HOMES if of != home)
+    return fmean(
+        model["away"][of] for model in models(home, candidate) for of in HOMES if of != home
+    )
 
 
 def describe_home_and_away() -> str:
-    """Training without a preset beside ResNet-50 off the shelf: on the place itself, and on other places."""
+    """Training without a preset beside ResNet-50 off the shelf: on the place itself, and on other
+    places.
+    """
     gains = {
         gain["home set"]: gain
         for gain in read("home_and_away/test-gains.json")
         if gain["candidate"] == DEFAULT and gain["over"] == OFF_THE_SHELF
     }
-    columns = ["trained on", "home: off the shelf, %", "home: **trained**, %", "gain, points", "95 % interval"]
+    columns = [
+        "trained on",
+        "home: off the shelf, %",
+        "home: **trained**, %",
+        "gain, points",
+        "95 % interval",
+    ]
     columns += ["away: off the shelf, %", "away: **trained**, %", "gain, points", "95 % interval"]
     rows = []
     for home, name in HOMES.items():
@@ -236,7 +283,9 @@ def describe_home_and_away() -> str:
 
 
 def describe_proportionality() -> str:
-    """Pearson within the negative radius across visits for descriptors and fitted metres; the error of the latter."""
+    """Pearson within the negative radius across visits for descriptors and fitted metres; the error
+    of the latter.
+    """
     columns = ["set", "encoder", "descriptor", "**fitted metres**", "error, %"]
     tested = read("metric/test.json")
     rows = []
@@ -245,7 +294,8 @@ def describe_proportionality() -> str:
             own = [row for row in tested if (row["home"], row["candidate"]) == (home, candidate)]
             fitted = [row["metric"]["all visits"] for row in own]
             plain, metres = (
-                fmean(one["across pearson r2"] for one in kind) for kind in ([row["descriptor"] for row in own], fitted)
+                fmean(one["across pearson r2"] for one in kind)
+                for kind in ([row["descriptor"] for row in own], fitted)
             )
             error = 100 * fmean(one["across error r1-r2"] for one in fitted)
             rows.append([name, title, f"{plain:.2f}", f"**{metres:.2f}**", f"{error:.0f}"])
@@ -263,7 +313,10 @@ def describe_live() -> str:
         images = sum(pair["images"] for pair in pairs)
         for way, odometry in (("live", "no"), ("live with odometry", "yes")):
             poses = [pair[way] for pair in pairs]
-            found, sure = (percent(100 * sum(pose[key] for pose in poses) / images) for key in ("found", "confident"))
+            found, sure = (
+                percent(100 * sum(pose[key] for pose in poses) / images)
+                for key in ("found", "confident")
+            )
             rows.append([set_name(of), odometry, found, sure, share(poses, "wrong", "confident")])
     return write(columns, rows)
 
@@ -286,7 +339,9 @@ RECOVERED = (
 
 
 def describe_recovery() -> str:
-    """Recovery beside the version before, which sampled all courses of a drive, and beside straight lines."""
+    """Recovery beside the version before, which sampled all courses of a drive, and beside straight
+    lines.
+    """
     rows = []
     for row in read("recovery/compare.json")["rows"]:
         if row["case"] not in RECOVERED:
@@ -316,13 +371,20 @@ def describe_recovery_alternatives() -> str:
     cases: dict[str, dict[str, float]] = {}
     for row in read("recovery/benchmark.json")["rows"]:
         cases.setdefault(row["case"], {})[row["method"]] = row["error, m"]
-    methods = ["mappable.recover", "plain GTSAM", "the paper's SDP, converged", "scikit-learn MDS of paths"]
+    methods = [
+        "mappable.recover",
+        "plain GTSAM",
+        "the paper's SDP, converged",
+        "scikit-learn MDS of paths",
+    ]
     shapes = ["straight line", "straight lines", "circle"]
     rows = []
     for case, errors in cases.items():
         least = min((errors[shape] for shape in shapes if shape in errors), default=None)
         cells = [hundredths(errors[method]) if method in errors else "" for method in methods]
-        rows.append([case, f"**{cells[0]}**", *cells[1:], "" if least is None else hundredths(least)])
+        rows.append(
+            [case, f"**{cells[0]}**", *cells[1:], "" if least is None else hundredths(least)]
+        )
     return write(["case", "**ours**", *methods[1:], "line or circle"], rows)
 
 
@@ -330,7 +392,11 @@ def describe_speed() -> str:
     """Each benchmark with the usual alternative."""
     columns = ["task", "hardware", "unit", "**ours**", "alternative", "its value", "ratio"]
     keys = ["task", "hardware", "unit", "ours", "alternative", "alternative's value", "ratio"]
-    skipped = ("plain loop in float32, decodes as it goes", "encoder step by step", "Clarabel on the sparse dual")
+    skipped = (
+        "plain loop in float32, decodes as it goes",
+        "encoder step by step",
+        "Clarabel on the sparse dual",
+    )
     rows = [row for row in rows_of("speed", "compared") if row["alternative"] not in skipped]
     rows = [row for row in rows if row["task"] != "the SDP in trace form, 100 images, gap 1e-4"]
     return write(columns, [[row[key] for key in keys] for row in rows])
@@ -339,7 +405,10 @@ def describe_speed() -> str:
 def describe_trainings() -> str:
     """The paper's whole trainings."""
     columns = ["preset", "steps", "image size", "whole training, s", "images/s"]
-    return write(columns, [[row[column] for column in columns] for row in rows_of("speed", "papers trainings")])
+    return write(
+        columns,
+        [[row[column] for column in columns] for row in rows_of("speed", "papers trainings")],
+    )
 
 
 # README
@@ -362,7 +431,15 @@ def describe_readme() -> str:
     ):
         before, ours = (percent(at_home(of, candidate)) for candidate in (OFF_THE_SHELF, DEFAULT))
         rows.append([name, radius, before, ours, "training", tuned, None])
-    columns = ["images", "correct within", "before, %", "Mappable, %", "by", "tuned on", "trusted strangers"]
+    columns = [
+        "images",
+        "correct within",
+        "before, %",
+        "Mappable, %",
+        "by",
+        "tuned on",
+        "trusted strangers",
+    ]
     return write(columns, rows)
 
 
@@ -385,7 +462,9 @@ def fill(page: str) -> str:
     def written(marks: re.Match[str]) -> str:
         return f"{marks[1]}\n{TABLES[marks[2]]()}\n\n{marks[3]}"
 
-    return re.sub(r"(<!-- table ([\w ]+) -->\n).*?(<!-- end of table -->)", written, page, flags=re.DOTALL)
+    return re.sub(
+        r"(<!-- table ([\w ]+) -->\n).*?(<!-- end of table -->)", written, page, flags=re.DOTALL
+    )
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -53,11 +53,19 @@ class BagWriter:
         return self.make("geometry_msgs/msg/Quaternion", x=x, y=y, z=z, w=w)
 
     def pose(self, position: Iterable[float], turn: Iterable[float] = (0, 0, 0, 1)) -> Any:
-        return self.make("geometry_msgs/msg/Pose", position=self.point(*position), orientation=self.quaternion(turn))
+        return self.make(
+            "geometry_msgs/msg/Pose",
+            position=self.point(*position),
+            orientation=self.quaternion(turn),
+        )
 
-    def add_pose(self, topic: str, time: int, position: Iterable[float], turn: Iterable[float] = (0, 0, 0, 1)) -> None:
+    def add_pose(
+        self, topic: str, time: int, position: Iterable[float], turn: Iterable[float] = (0, 0, 0, 1)
+    ) -> None:
         message = self.make(
-            "geometry_msgs/msg/PoseStamped", header=self.header(time, "map"), pose=self.pose(position, turn)
+            "geometry_msgs/msg/PoseStamped",
+            header=self.header(time, "map"),
+            pose=self.pose(position, turn),
         )
         self.add(topic, time, message)
 
@@ -71,14 +79,29 @@ class BagWriter:
     ) -> None:
         covariance = np.diag(np.full(6, variance)).ravel()
         still = self.make(
-            "geometry_msgs/msg/Twist", linear=self.point(0, 0, 0, "Vector3"), angular=self.point(0, 0, 0, "Vector3")
+            "geometry_msgs/msg/Twist",
+            linear=self.point(0, 0, 0, "Vector3"),
+            angular=self.point(0, 0, 0, "Vector3"),
         )
-        pose = self.make("geometry_msgs/msg/PoseWithCovariance", pose=self.pose(position, turn), covariance=covariance)
-        twist = self.make("geometry_msgs/msg/TwistWithCovariance", twist=still, covariance=np.zeros(36))
-        fields = {"header": self.header(time, "odom"), "child_frame_id": "base_link", "pose": pose, "twist": twist}
+        pose = self.make(
+            "geometry_msgs/msg/PoseWithCovariance",
+            pose=self.pose(position, turn),
+            covariance=covariance,
+        )
+        twist = self.make(
+            "geometry_msgs/msg/TwistWithCovariance", twist=still, covariance=np.zeros(36)
+        )
+        fields = {
+            "header": self.header(time, "odom"),
+            "child_frame_id": "base_link",
+            "pose": pose,
+            "twist": twist,
+        }
         self.add(topic, time, self.make("nav_msgs/msg/Odometry", **fields))
 
-    def add_fix(self, topic: str, time: int, latitude: float, longitude: float, status: int = 0) -> None:
+    def add_fix(
+        self, topic: str, time: int, latitude: float, longitude: float, status: int = 0
+    ) -> None:
         fields = {
             "header": self.header(time, "gps"),
             "status": self.make("sensor_msgs/msg/NavSatStatus", status=status, service=1),
@@ -100,9 +123,15 @@ class BagWriter:
         topic: str = "/tf_static",
     ) -> None:
         transform = self.make(
-            "geometry_msgs/msg/Transform", translation=self.point(*shift, "Vector3"), rotation=self.quaternion(turn)
+            "geometry_msgs/msg/Transform",
+            translation=self.point(*shift, "Vector3"),
+            rotation=self.quaternion(turn),
         )
-        fields = {"header": self.header(time, parent), "child_frame_id": child, "transform": transform}
+        fields = {
+            "header": self.header(time, parent),
+            "child_frame_id": child,
+            "transform": transform,
+        }
         link = self.make("geometry_msgs/msg/TransformStamped", **fields)
         self.add(topic, time, self.make(TF, transforms=[link]))
 
@@ -128,14 +157,20 @@ class BagWriter:
         }
         self.add(topic, time, self.make("sensor_msgs/msg/Image", **fields))
 
-    def add_compressed(self, topic: str, time: int, pixels: np.ndarray[Any, Any], kind: str = "JPEG") -> bytes:
+    def add_compressed(
+        self, topic: str, time: int, pixels: np.ndarray[Any, Any], kind: str = "JPEG"
+    ) -> bytes:
         packed = io.BytesIO()
         Image.fromarray(pixels).save(packed, kind)
         self.add_bytes(topic, time, packed.getvalue(), kind.lower())
         return packed.getvalue()
 
     def add_bytes(self, topic: str, time: int, data: bytes, name: str) -> None:
-        fields = {"header": self.header(time, "camera_optical"), "format": name, "data": np.frombuffer(data, np.uint8)}
+        fields = {
+            "header": self.header(time, "camera_optical"),
+            "format": name,
+            "data": np.frombuffer(data, np.uint8),
+        }
         self.add(topic, time, self.make("sensor_msgs/msg/CompressedImage", **fields))
 
     def add_camera_info(
@@ -149,10 +184,24 @@ class BagWriter:
     ) -> None:
         matrix = np.array([focal, 0, size[0] / 2, 0, focal, size[1] / 2, 0, 0, 1.0])
         region = self.make(
-            "sensor_msgs/msg/RegionOfInterest", x_offset=0, y_offset=0, height=0, width=0, do_rectify=False
+            "sensor_msgs/msg/RegionOfInterest",
+            x_offset=0,
+            y_offset=0,
+            height=0,
+            width=0,
+            do_rectify=False,
         )
-        fields = {"D": np.array([*bent], dtype=float), "K": matrix, "R": np.eye(3).ravel(), "P": np.zeros(12)}
-        fields = fields if self.kind == "ros1" else {name.lower(): value for name, value in fields.items()}
+        fields = {
+            "D": np.array([*bent], dtype=float),
+            "K": matrix,
+            "R": np.eye(3).ravel(),
+            "P": np.zeros(12),
+        }
+        fields = (
+            fields
+            if self.kind == "ros1"
+            else {name.lower(): value for name, value in fields.items()}
+        )
         message = self.make(
             "sensor_msgs/msg/CameraInfo",
             header=self.header(time, "camera_optical"),
@@ -168,7 +217,9 @@ class BagWriter:
 
     def write(self, folder: Path, name: str) -> Path:
         """Write the bag; ROS 2 bags are folders."""
-        pack: Callable[[Any, str], Any] = self.store.serialize_ros1 if self.kind == "ros1" else self.store.serialize_cdr
+        pack: Callable[[Any, str], Any] = (
+            self.store.serialize_ros1 if self.kind == "ros1" else self.store.serialize_cdr
+        )
         target = folder / (f"{name}.bag" if self.kind == "ros1" else name)
         folder.mkdir(parents=True, exist_ok=True)
         if self.kind == "ros1":

@@ -32,19 +32,34 @@ class Browser:
     def __init__(self, home: Path) -> None:
         found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
         if found is None:
-            raise BrowserError(f"no browser: install one of {', '.join(BROWSERS)} (make test does so as root)")
+            raise BrowserError(
+                f"no browser: install one of {', '.join(BROWSERS)} (make test does so as root)"
+            )
         (theirs, to_it), (from_it, its) = os.pipe(), os.pipe()
-        command = [found, *(f"--{option}" for option in OPTIONS.split()), f"--user-data-dir={home}", "about:blank"]
-        plumbing = ["bash", "-c", f'exec "$@" 3<&{theirs} 4>&{its}', "bash"]  # which it expects there
+        command = [
+            found,
+            *(f"--{option}" for option in OPTIONS.split()),
+            f"--user-data-dir={home}",
+            "about:blank",
+        ]
+        # Which it expects there.
+        plumbing = ["bash", "-c", f'exec "$@" 3<&{theirs} 4>&{its}', "bash"]
         self.process = subprocess.Popen(
-            [*plumbing, *command], pass_fds=(theirs, its), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*plumbing, *command],
+            pass_fds=(theirs, its),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         os.close(theirs)
         os.close(its)
         self.sending, self.receiving = open(to_it, "wb", 0), open(from_it, "rb")  # noqa: SIM115, PTH123
         self.numbers, self.events, self.session = itertools.count(), [], {}
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = {"sessionId": self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
+        self.session = {
+            "sessionId": self.call("Target.attachToTarget", targetId=target, flatten=True)[
+                "sessionId"
+            ]
+        }
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
@@ -80,7 +95,11 @@ class Browser:
     def size(self, width: int) -> None:
         """Make the window this wide; narrow windows are those of a phone."""
         self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=800,
+            deviceScaleFactor=1,
+            mobile=width < 500,
         )
 
     def ready(self) -> None:
@@ -88,7 +107,9 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page."""
-        found = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        found = self.call(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
         if "exceptionDetails" in found:
             raise BrowserError(f"{script}: {found}")
         return found["result"].get("value")
@@ -97,7 +118,9 @@ class Browser:
         end = time.monotonic() + 20
         while not (value := self.run(condition)):
             if time.monotonic() > end:
-                raise BrowserError(f"waited in vain for {condition}; the page said {self.complaints()}")
+                raise BrowserError(
+                    f"waited in vain for {condition}; the page said {self.complaints()}"
+                )
             time.sleep(0.02)
         return value
 
@@ -117,8 +140,14 @@ class Browser:
 
     def hosts(self) -> set[str]:
         """Where the page asked for anything."""
-        sent = [one["params"]["request"]["url"] for one in self.events if one["method"] == "Network.requestWillBeSent"]
-        return {url.split("/")[2] for url in sent if not url.startswith(("blob:", "data:", "about:"))}
+        sent = [
+            one["params"]["request"]["url"]
+            for one in self.events
+            if one["method"] == "Network.requestWillBeSent"
+        ]
+        return {
+            url.split("/")[2] for url in sent if not url.startswith(("blob:", "data:", "about:"))
+        }
 
     def close(self) -> None:
         self.call("Browser.close")

@@ -28,24 +28,29 @@ from mappable.places.packing import pack_images
 from mappable.places.table import Places
 from small_training import BACKBONE
 
-# Tests run in parallel, one per core: threads within a test, and in its child processes, would compete for cores.
+# Tests run in parallel, one per core: threads within a test, and in its child processes, would
+# compete for cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell that starts the tests in the background makes them ignore Ctrl-C, but some tests send it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# A busy machine is not a failure. In CI, the examples are the same in every run; elsewhere, every run tries others.
+# A busy machine is not a failure. In CI, the examples are the same in every run; elsewhere, every
+# run tries others.
 settings.register_profile("tests", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.load_profile("tests")
 
-# Typer builds all commands for each one that runs, which takes 20 ms. Here a thousand run in one process.
+# Typer builds all commands for each one that runs, which takes 20 ms. Here a thousand run in one
+# process.
 typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
-# Searching all loaded modules for garbage takes half a second: never while they load, and never again after that.
+# Searching all loaded modules for garbage takes half a second: never while they load, and never
+# again after that.
 gc.disable()
 
 # The toy world: a line of 80 m, and images along it whose look changes smoothly with the position.
 WIDTH, HEIGHT = 64, 48
 PIXELS_PER_METRE = 4  # images 16 m apart have nothing in common
-# Split, first place and distance from one to the next in metres, light, color of the light, noise in gray levels.
+# Split, first place and distance from one to the next in metres, light, color of the light, noise
+# in gray levels.
 DRIVES = {
     "sun": ("train", 0.0, 4.0, 1.0, (1.0, 1.0, 0.9), 4.0),
     "dusk": ("train", 2.0, 4.0, 0.5, (1.0, 0.8, 0.9), 8.0),
@@ -67,15 +72,18 @@ HEAVY = {
 # A test that uses such a fixture, or is in such a folder, is medium without a mark.
 HEAVY_FIXTURES = {"client", "draw_runs", "start", "vgg16_v1"}
 HEAVY_FOLDERS = {"gpu"}
-# The other modules need PyTorch, which takes seconds to load. They are guarded from the first test after they load.
-# A run of all tests loads them before the first test, because pytest collects their doctests.
+# The other modules need PyTorch, which takes seconds to load. They are guarded from the first test
+# after they load. A run of all tests loads them before the first test, because pytest collects
+# their doctests.
 LIGHT = ("matplotlib.figure", "multiprocessing.process", "socket")
 guarded: set[str] = set()
 running: list[str] = []  # the quick test that runs now, if one does
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if item.path.parent.name in HEAVY_FOLDERS or HEAVY_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+    if item.path.parent.name in HEAVY_FOLDERS or HEAVY_FIXTURES.intersection(
+        getattr(item, "fixturenames", ())
+    ):
         item.add_marker("medium")
 
 
@@ -137,7 +145,9 @@ def gtsam() -> Any:
 
 @pytest.fixture
 def draw() -> Callable[..., Path]:
-    """Write a small image file (format by suffix), create its folders; each file name gives other pixels."""
+    """Write a small image file (format by suffix), create its folders; each file name gives other
+    pixels.
+    """
 
     def write(file: Path, size: tuple[int, int] = (64, 48), **save_options: Any) -> Path:
         seed = np.frombuffer(file.name.encode(), dtype=np.uint8)
@@ -151,7 +161,9 @@ def draw() -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def rewrite() -> Callable[[Path, dict[str, Any]], None]:
-    """Write other values to a JSON file of ours, with a correct checksum: for what is checked after the checksum."""
+    """Write other values to a JSON file of ours, with a correct checksum: for what is checked after
+    the checksum.
+    """
     from mappable.checksums import UNSEALED, seal
 
     def write(file: Path, values: dict[str, Any]) -> None:
@@ -162,7 +174,9 @@ def rewrite() -> Callable[[Path, dict[str, Any]], None]:
 
 @pytest.fixture
 def full_disk() -> Callable[[int], AbstractContextManager[None]]:
-    """In this context no file can be longer than this many bytes; writing more fails as on a full disk."""
+    """In this context no file can be longer than this many bytes; writing more fails as on a full
+    disk.
+    """
     resource = pytest.importorskip("resource", reason="Windows cannot limit the length of files")
 
     @contextmanager
@@ -181,12 +195,16 @@ def full_disk() -> Callable[[int], AbstractContextManager[None]]:
 def geotagged(draw: Callable[..., Path]) -> Callable[..., list[Path]]:
     """Write photos of a walk north in Oxford as a phone does: one every 4 m and 3 s, looking north."""
 
-    def write(folder: Path, count: int, start: datetime = datetime(2026, 5, 1, 12, tzinfo=UTC)) -> list[Path]:
+    def write(
+        folder: Path, count: int, start: datetime = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    ) -> list[Path]:
         files = []
         for number in range(count):
             exif = Image.Exif()
             north = 51.752 + number * 4.0 / 111_250  # metres per degree
-            exif.get_ifd(0x8825).update({1: "N", 2: _degrees(north), 3: "W", 4: _degrees(1.2577), 16: "T", 17: 0.0})
+            exif.get_ifd(0x8825).update(
+                {1: "N", 2: _degrees(north), 3: "W", 4: _degrees(1.2577), 16: "T", 17: 0.0}
+            )
             moment = (start + timedelta(seconds=3 * number)).strftime("%Y:%m:%d %H:%M:%S")
             exif.get_ifd(0x8769).update({0x9003: moment, 0x9011: "+00:00"})
             files.append(draw(folder / f"{number:04d}.jpg", exif=exif))
@@ -203,10 +221,12 @@ def _degrees(value: float) -> tuple[float, float, float]:
 
 @pytest.fixture(scope="session")
 def toy() -> tuple[Places, Pixels]:
-    """60 places in metres, and their images (60, 48, 64, 3): 40 to train on, 2 m apart, 10 to calibrate, 10 to test.
+    """60 places in metres, and their images (60, 48, 64, 3): 40 to train on, 2 m apart, 10 to
+    calibrate, 10 to test.
 
-    The training split has two drives along the whole line, one in sun and one at dusk, with 4 m between images. All
-    images look along +x. This is only the table, without files: see `toy_folder`.
+    The training split has two drives along the whole line, one in sun and one at dusk, with 4 m
+    between images. All images look along +x. This is only the table, without files: see
+    `toy_folder`.
     """
     random = np.random.default_rng(0)
     # Broad colors make images differ slowly with distance; fine ones make each image unique.
@@ -216,7 +236,9 @@ def toy() -> tuple[Places, Pixels]:
         for x in np.arange(first, LENGTH, step):
             left = int(x * PIXELS_PER_METRE)
             clear: Floats = wall[:, left : left + WIDTH] * light * color
-            images.append(np.clip(clear + random.normal(0, noise, clear.shape), 0, 255).astype(np.uint8))
+            images.append(
+                np.clip(clear + random.normal(0, noise, clear.shape), 0, 255).astype(np.uint8)
+            )
             names.append(name)
             splits.append(split)
             along.append(float(x))
@@ -235,7 +257,9 @@ def toy() -> tuple[Places, Pixels]:
 
 
 def _paint(random: np.random.Generator, cells: tuple[int, int]) -> Floats:
-    """A wall (height, width, 3) along the whole line, with `cells` random colors in height and width."""
+    """A wall (height, width, 3) along the whole line, with `cells` random colors in height and
+    width.
+    """
     size = (WIDTH + int(LENGTH * PIXELS_PER_METRE), HEIGHT)
     colors = Image.fromarray(random.integers(0, 256, (*cells, 3), dtype=np.uint8))
     return np.asarray(colors.resize(size, Image.Resampling.BICUBIC), dtype=np.float64)
@@ -243,7 +267,8 @@ def _paint(random: np.random.Generator, cells: tuple[int, int]) -> Floats:
 
 @pytest.fixture(scope="session")
 def toy_folder(toy: tuple[Places, Pixels], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The toy world as `mappable convert` leaves a set: image files, the table, and the images packed at 64x48.
+    """The toy world as `mappable convert` leaves a set: image files, the table, and the images
+    packed at 64x48.
 
     A test that changes it makes a copy first.
     """
@@ -259,12 +284,18 @@ def toy_folder(toy: tuple[Places, Pixels], tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="session")
 def draw_runs() -> Callable[..., tuple[Places, Pixels]]:
-    """Draw one in `every` images of some runs of a preset; other runs are not planned, because that takes long."""
+    """Draw one in `every` images of some runs of a preset; other runs are not planned, because that
+    takes long.
+    """
     from mappable_worlds import drives
     from mappable_worlds.presets import find_preset
 
-    def draw(name: str, runs: tuple[str, ...], every: int, size: tuple[int, int]) -> tuple[Places, Pixels]:
-        preset = replace(find_preset(name), runs=tuple(run for run in find_preset(name).runs if run.name in runs))
+    def draw(
+        name: str, runs: tuple[str, ...], every: int, size: tuple[int, int]
+    ) -> tuple[Places, Pixels]:
+        preset = replace(
+            find_preset(name), runs=tuple(run for run in find_preset(name).runs if run.name in runs)
+        )
         world, driven = drives.plan(preset, every=every)
         places = drives.table(preset, driven)
         pixels = np.empty((len(places), size[1], size[0], 3), dtype=np.uint8)
@@ -342,7 +373,9 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def foreign_hub(tmp_path: Path) -> Path:
-    """The description of a torch.hub model in a folder; a descriptor is a coarse image of 64x48 pixels."""
+    """The description of a torch.hub model in a folder; a descriptor is a coarse image of 64x48
+    pixels.
+    """
     (tmp_path / "repository").mkdir()
     (tmp_path / "repository/hubconf.py").write_text(HUBCONF)
     file = tmp_path / "hub.yaml"
@@ -357,12 +390,16 @@ def foreign_onnx(tmp_path: Path) -> Callable[..., Path]:
 
     def write(name: str = "model", batch: int | str = "batch", **save_options: Any) -> Path:
         nodes = [
-            helper.make_node("AveragePool", ["images"], ["cells"], kernel_shape=[8, 8], strides=[8, 8]),
+            helper.make_node(
+                "AveragePool", ["images"], ["cells"], kernel_shape=[8, 8], strides=[8, 8]
+            ),
             helper.make_node("Mul", ["cells", "weight"], ["scaled"]),
             helper.make_node("Flatten", ["scaled"], ["descriptors"]),
         ]
         ones = np.ones((3, 6, 8), np.float32)
-        weight = helper.make_tensor("weight", TensorProto.FLOAT, ones.shape, ones.tobytes(), raw=True)
+        weight = helper.make_tensor(
+            "weight", TensorProto.FLOAT, ones.shape, ones.tobytes(), raw=True
+        )
         images = helper.make_tensor_value_info("images", TensorProto.FLOAT, [batch, 3, 48, 64])
         made = helper.make_tensor_value_info("descriptors", TensorProto.FLOAT, [batch, 144])
         graph = helper.make_graph(nodes, "coarse", [images], [made], [weight])

@@ -1,4 +1,6 @@
-"""What tests of maps share: places along a line, with descriptors of length one; and a made-up town."""
+"""What tests of maps share: places along a line, with descriptors of length one; and a made-up
+town.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,12 +24,18 @@ Described = tuple[Places, NDArray[np.float32]]
 
 @pytest.fixture(scope="session")
 def described() -> Callable[..., Described]:
-    """Some places 1 m apart, the first at x = `first`, and a random descriptor of 8 numbers for each."""
+    """Some places 1 m apart, the first at x = `first`, and a random descriptor of 8 numbers for
+    each.
+    """
 
     def make(count: int, first: int = 0, **columns: Any) -> Described:
         rows = range(first, first + count)
         vectors = np.random.default_rng(first).normal(size=(count, 8)).astype(np.float32)
-        given = {"path": [f"{row}.jpg" for row in rows], "x": [float(row) for row in rows], "y": np.zeros(count)}
+        given = {
+            "path": [f"{row}.jpg" for row in rows],
+            "x": [float(row) for row in rows],
+            "y": np.zeros(count),
+        }
         places = Places(**(given | {"frames": Frame("town"), "root": "/data"} | columns))
         return places, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
@@ -40,7 +48,9 @@ LENGTH, SPACING, NOISE = 400.0, 5.0, 0.25
 
 @dataclass(frozen=True)
 class Town:
-    """A route with landmarks, a drive along it, and one elsewhere; no pixels, but descriptors that change smoothly."""
+    """A route with landmarks, a drive along it, and one elsewhere; no pixels, but descriptors that
+    change smoothly.
+    """
 
     landmarks: Landmarks
     calibration: Calibration
@@ -73,7 +83,10 @@ class Town:
     def places(positions: Floats, name: str, **columns: Any) -> Places:
         """A table of these positions."""
         paths = [f"{name}/{row}.jpg" for row in range(len(positions))]
-        given = dict(zip("xyz", positions.T, strict=False)) | {"path": paths, "frames": Frame("town")}
+        given = dict(zip("xyz", positions.T, strict=False)) | {
+            "path": paths,
+            "frames": Frame("town"),
+        }
         return Places(**(given | {"dimensions": positions.shape[1]} | columns))
 
 
@@ -82,8 +95,12 @@ def _town(dimensions: int) -> Town:
 
     def drive(start: float, count: int, seed: int) -> tuple[Floats, NDArray[np.float32]]:
         along = np.linspace(start, start + LENGTH, count)
-        road = np.column_stack([along, 30 * np.sin(along / 60), 6 * np.sin(along / 35)])[:, :dimensions]
-        sway = np.sin(along[:, None] / random.uniform(10, 20, dimensions) + random.uniform(0, 6, dimensions))
+        road = np.column_stack([along, 30 * np.sin(along / 60), 6 * np.sin(along / 35)])[
+            :, :dimensions
+        ]
+        sway = np.sin(
+            along[:, None] / random.uniform(10, 20, dimensions) + random.uniform(0, 6, dimensions)
+        )
         positions = road + 0.3 * random.normal(size=(1, dimensions)) + 0.5 * sway
         return positions, Town.describe(positions, seed)
 
@@ -92,7 +109,14 @@ def _town(dimensions: int) -> Town:
     known, elsewhere = drive(0.0, 500, seed=3), drive(2000.0, 300, seed=4)[1]
     calibration = calibrate(bare, (Town.places(known[0], "known"), known[1]), elsewhere=elsewhere)
     absent = drive(3000.0, 300, seed=6)[1]
-    return Town(bare.with_calibration(calibration), calibration, known, drive(0.0, 400, seed=5), elsewhere, absent)
+    return Town(
+        bare.with_calibration(calibration),
+        calibration,
+        known,
+        drive(0.0, 400, seed=5),
+        elsewhere,
+        absent,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,8 @@ RADII = (10.0, 25.0)  # metres
 
 
 def made_result(errors: Floats, table1: Mapping[str, Any] | None = None, **facts: Any) -> Result:
-    """A result of a model with these errors, one per query, and with other values in `table1` and other facts.
+    """A result of a model with these errors, one per query, and with other values in `table1` and
+    other facts.
 
     There are 6 queries per block, in sun and rain in turn.
     """
@@ -91,14 +92,30 @@ class Numbered:
         return pixels
 
 
-def measured(scoring: Scoring, row: str, seed: int, names: Sequence[str] = tuple(PROTOCOLS)) -> Result:
+def measured(
+    scoring: Scoring, row: str, seed: int, names: Sequence[str] = tuple(PROTOCOLS)
+) -> Result:
     """The result of all protocols, with an encoder; a map is recovered once, from 24 images."""
     encoder = Recalling(scoring.about, scoring.descriptors.values.astype(np.float32))
     ready = replace(scoring, load=lambda: (encoder, Numbered()))
-    settings = {"loss": "triplet+huber" if row == "off-the-shelf" else row, "geometric_weight": 0.5, "size": [160, 120]}
-    facts = {"row": row, "title": ROWS[row].title if row in ROWS else row, "seed": seed, "encoder": "ab12cd34"}
+    settings = {
+        "loss": "triplet+huber" if row == "off-the-shelf" else row,
+        "geometric_weight": 0.5,
+        "size": [160, 120],
+    }
+    facts = {
+        "row": row,
+        "title": ROWS[row].title if row in ROWS else row,
+        "seed": seed,
+        "encoder": "ab12cd34",
+    }
     started = empty_result(scoring.setup, settings=settings, **facts)  # type: ignore[arg-type]
-    ran = {"hardware": "2 cores", "date": "2026-01-31", "command": "mappable x", "training_seconds": 90.0}
+    ran = {
+        "hardware": "2 cores",
+        "date": "2026-01-31",
+        "command": "mappable x",
+        "training_seconds": 90.0,
+    }
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"IMAGES": 24, "REPETITIONS": 1}.items():
             patch.setattr(map_recovery, name, value)

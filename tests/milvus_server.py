@@ -1,4 +1,6 @@
-"""A real Milvus server of the package `milvus`, for benchmarks and tests: started, killed with -9, started again."""
+"""A real Milvus server of the package `milvus`, for benchmarks and tests: started, killed with -9,
+started again.
+"""
 
 import os
 import signal
@@ -37,7 +39,9 @@ class Server:
     def start(self) -> tuple[int, int]:
         """Start the server; return its process and port."""
         started = subprocess.run(self.command, capture_output=True, text=True, timeout=120)
-        assert started.returncode == 0, f"{started.stderr[-500:]}; does another Milvus run on this machine?"
+        assert started.returncode == 0, (
+            f"{started.stderr[-500:]}; does another Milvus run on this machine?"
+        )
         self.pid, port = map(int, started.stdout.split())
         return self.pid, port
 
@@ -48,7 +52,11 @@ class Server:
 
     def megabytes(self) -> float:
         """Its memory."""
-        (line,) = (one for one in Path(f"/proc/{self.pid}/status").read_text().splitlines() if one.startswith("VmRSS"))
+        (line,) = (
+            one
+            for one in Path(f"/proc/{self.pid}/status").read_text().splitlines()
+            if one.startswith("VmRSS")
+        )
         return int(line.split()[1]) / 1000
 
     def kill(self) -> None:
@@ -58,9 +66,13 @@ class Server:
             time.sleep(0.1)
 
     def _runs(self) -> bool:
-        """Whether a thread still runs: until the last one ends, the port is taken, although the first is a zombie."""
+        """Whether a thread still runs: until the last one ends, the port is taken, although the
+        first is a zombie.
+        """
         try:
-            stats = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
+            stats = [
+                (task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()
+            ]
         except OSError:  # it ended
             return Path(f"/proc/{self.pid}/task").exists()
         return any(stat.rpartition(")")[2].split()[0] not in "ZX" for stat in stats)

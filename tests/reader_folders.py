@@ -1,6 +1,8 @@
-"""Golden folders: a small collection in the native form of each reader. The contract test reads and damages them.
+"""Golden folders: a small collection in the native form of each reader. The contract test reads and
+damages them.
 
-A function `write(root)` fills the empty folder `root`. Image files are empty where a reader only lists them.
+A function `write(root)` fills the empty folder `root`. Image files are empty where a reader only
+lists them.
 """
 
 import json
@@ -22,7 +24,8 @@ from mappable.places.table import COLUMNS, Places
 from mappable.readers.registry import read_places
 
 DATA = Path(__file__).parent / "readers/data"
-LOOKING_EAST = np.array([[0, 0, 1], [-1, 0, 0], [0, -1, 0]])  # axes of a camera (y down, z forward), z of the world up
+# Axes of a camera (y down, z forward), z of the world up.
+LOOKING_EAST = np.array([[0, 0, 1], [-1, 0, 0], [0, -1, 0]])
 UP_SEEN = np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]])  # the same for a camera that looks to +y
 GEOD = Geod(ellps="WGS84")
 
@@ -42,7 +45,11 @@ class Case:
 
     @staticmethod
     def _path(folder: Path, value: Any) -> Any:
-        return Path(value.replace("ROOT", str(folder))) if isinstance(value, str) and "ROOT" in value else value
+        return (
+            Path(value.replace("ROOT", str(folder)))
+            if isinstance(value, str) and "ROOT" in value
+            else value
+        )
 
 
 def put(file: Path, text: str | bytes = b"") -> Path:
@@ -56,7 +63,9 @@ def lines(rows: Iterable[object]) -> str:
 
 
 def words(*values: Any, gap: str = " ") -> str:
-    return gap.join(repr(float(value)) for value in np.concatenate([np.ravel(value) for value in values]))
+    return gap.join(
+        repr(float(value)) for value in np.concatenate([np.ravel(value) for value in values])
+    )
 
 
 # Drives
@@ -64,7 +73,10 @@ def words(*values: Any, gap: str = " ") -> str:
 
 def boreas(root: Path) -> None:
     for day, name in enumerate(("2020-12-01-13-26", "2021-10-15-12-35", "2021-09-14-20-00")):
-        home, rows = root / f"boreas-{name}", ["GPSTime,easting,northing,altitude,ve,vn,vu,roll,pitch,heading,wz,wy,wx"]
+        home, rows = (
+            root / f"boreas-{name}",
+            ["GPSTime,easting,northing,altitude,ve,vn,vu,roll,pitch,heading,wz,wy,wx"],
+        )
         for number in range(8):
             time = 1611678158447226 + number * 100_001 + day * 10**12
             pose = Rotation.from_euler("z", 0.3 * number).as_matrix() @ LOOKING_EAST
@@ -108,7 +120,14 @@ def kitti_raw(root: Path) -> None:
         home = root / f"2011_09_26/2011_09_26_drive_{drive:04d}_sync"
         for number in range(4):
             put(home / f"image_02/data/{number:010d}.png")
-            place = [49.0 + north + 1e-5 * number, 8.4, 110.5 + number, 0.03, 0.01, 1.5 - 0.1 * number]
+            place = [
+                49.0 + north + 1e-5 * number,
+                8.4,
+                110.5 + number,
+                0.03,
+                0.01,
+                1.5 - 0.1 * number,
+            ]
             put(home / f"oxts/data/{number:010d}.txt", words(place, np.arange(24)) + "\n")
         stamps = (f"2011-09-26 13:02:{25 + number}.964389445" for number in range(4))
         put(home / "image_02/timestamps.txt", lines(stamps))
@@ -142,17 +161,38 @@ def nclt(root: Path) -> None:
 def four_seasons(root: Path) -> None:
     """Made backwards: from places on the Earth to the numbers of the files."""
     longitude, latitude = np.deg2rad([11.64, 48.25])
-    east, up = np.array([-np.sin(longitude), np.cos(longitude), 0]), np.array([np.cos(longitude), np.sin(longitude), 0])
+    east, up = (
+        np.array([-np.sin(longitude), np.cos(longitude), 0]),
+        np.array([np.cos(longitude), np.sin(longitude), 0]),
+    )
     up = np.cos(latitude) * up + (0, 0, np.sin(latitude))
     earth = Rotation.from_matrix(np.column_stack([east, np.cross(up, east), up]))
-    origin = Transformer.from_crs("EPSG:4979", "EPSG:4978", always_xy=True).transform(11.64, 48.25, 500.0)
-    slam, gnss = Rotation.from_euler("xyz", (0.3, -0.2, 0.9)), Rotation.from_euler("xyz", (-0.1, 0.4, 1.3))
+    origin = Transformer.from_crs("EPSG:4979", "EPSG:4978", always_xy=True).transform(
+        11.64, 48.25, 500.0
+    )
+    slam, gnss = (
+        Rotation.from_euler("xyz", (0.3, -0.2, 0.9)),
+        Rotation.from_euler("xyz", (-0.1, 0.4, 1.3)),
+    )
     still = words((0, 0, 0, 0, 0, 0, 1), gap=",")
-    at = [words((1, 2, 3), slam.as_quat(), gap=","), still, words((10, -20, 5), gnss.as_quat(), gap=",")]
+    at = [
+        words((1, 2, 3), slam.as_quat(), gap=","),
+        still,
+        words((10, -20, 5), gnss.as_quat(), gap=","),
+    ]
     at += [still, words(origin, earth.as_quat(), gap=",")]
-    for name, scale, start in (("2020-03-24_17-36-22", 1.25, 0), ("2021-01-07_12-04-03", 0.8, 10**15)):
-        home, rows = root / f"recording_{name}", ["# frame_id, translation, rotation, scale, fusion_quality, v3"]
-        put(home / "Transformations.txt", "\n\n".join(f"# transform\n{row}" for row in [*at, str(scale)]))
+    for name, scale, start in (
+        ("2020-03-24_17-36-22", 1.25, 0),
+        ("2021-01-07_12-04-03", 0.8, 10**15),
+    ):
+        home, rows = (
+            root / f"recording_{name}",
+            ["# frame_id, translation, rotation, scale, fusion_quality, v3"],
+        )
+        put(
+            home / "Transformations.txt",
+            "\n\n".join(f"# transform\n{row}" for row in [*at, str(scale)]),
+        )
         for number in range(5):
             world = np.add(gnss.apply((3.0 * number, 7.0 * number, 0)), (10, -20, 5)) / scale
             turn = slam.inv() * gnss * Rotation.from_matrix(UP_SEEN)
@@ -180,13 +220,19 @@ INS = [
 ]
 
 
-def ins_row(time: float, x: float, y: float, yaw: float = 1.5, status: str = "INS_SOLUTION_GOOD") -> str:
+def ins_row(
+    time: float, x: float, y: float, yaw: float = 1.5, status: str = "INS_SOLUTION_GOOD"
+) -> str:
     place = f"{5735000.0 + y},{619500.0 + x},-112.25,30U,0,0,{yaw}"
     return f"{ROBOTCAR + round(time * 1000)},{status},51.76,-1.26,113.5,{place}"
 
 
 def robotcar(root: Path) -> None:
-    for traversal, y in (("2014-12-02-15-30-08", 0), ("2014-11-18-13-20-12", 3), ("2015-02-13-09-16-26", 60)):
+    for traversal, y in (
+        ("2014-12-02-15-30-08", 0),
+        ("2014-11-18-13-20-12", 3),
+        ("2015-02-13-09-16-26", 60),
+    ):
         for step in range(0, 131, 6):
             put(root / f"{traversal}/stereo/centre/{ROBOTCAR + 250_000 + 500_000 * step}.png")
         rows = [ins_row(500 * step, 10.0 * step, y, 1.5 + 0.001 * step) for step in range(131)]
@@ -209,8 +255,17 @@ def robotcar_chunks(root: Path) -> None:
 
 
 def cold(root: Path) -> None:
-    folders = ["freiburg/seq1_cloudy1", "cold-freiburg/part_a/sq2_night3", "freiburg/part_b/seq3_cloudy1"]
-    folders += ["saarbruecken/seq4_cloudy1", "sa_seq4_night2", "freiburg/seq2_sunny2", "freiburg/seq2_sunny3"]
+    folders = [
+        "freiburg/seq1_cloudy1",
+        "cold-freiburg/part_a/sq2_night3",
+        "freiburg/part_b/seq3_cloudy1",
+    ]
+    folders += [
+        "saarbruecken/seq4_cloudy1",
+        "sa_seq4_night2",
+        "freiburg/seq2_sunny2",
+        "freiburg/seq2_sunny3",
+    ]
     for number, folder in enumerate(folders):
         for step in range(3):
             pose = f"x{0.205133 + step}_y-{1.000557 + number}_a{0.002507 * step}"
@@ -225,7 +280,11 @@ def euroc(root: Path) -> None:
     start, mounted = 1403636579763555584, np.eye(4)
     mounted[:3, :3], mounted[:3, 3] = LOOKING_EAST, (0.2, 0.1, 0.5)
     for name, sensor in (("MH_01", True), ("MH_02", False)):
-        home, poses, images = root / name / "mav0", ["#timestamp, p_RS_R_x [m], …"], ["#timestamp [ns],filename"]
+        home, poses, images = (
+            root / name / "mav0",
+            ["#timestamp, p_RS_R_x [m], …"],
+            ["#timestamp [ns],filename"],
+        )
         for number in range(9):
             x, y, z, w = Rotation.from_euler("z", 0.2 * number).as_quat()
             turn = words([w, x, y, z], gap=",")
@@ -238,7 +297,10 @@ def euroc(root: Path) -> None:
         put(home / "cam0/data.csv", "\r\n".join(images) + "\r\n")
         if sensor:
             data = words(mounted, gap=", ")
-            put(home / "cam0/sensor.yaml", f"sensor_type: camera\nT_BS:\n  cols: 4\n  rows: 4\n  data: [{data}]\n")
+            put(
+                home / "cam0/sensor.yaml",
+                f"sensor_type: camera\nT_BS:\n  cols: 4\n  rows: 4\n  data: [{data}]\n",
+            )
     (root / "MH_03/mav0").mkdir(parents=True)
 
 
@@ -254,7 +316,10 @@ def tum(root: Path) -> None:
         put(root / name / "groundtruth.txt", lines(rows))
         for time in times:
             put(root / name / f"rgb/{time}.png")
-    put(root / "desk/rgb.txt", lines(["# color images", *(f"{time} rgb/{time}.png" for time in times)]))
+    put(
+        root / "desk/rgb.txt",
+        lines(["# color images", *(f"{time} rgb/{time}.png" for time in times)]),
+    )
     put(root / "room/rgb/cover.png")
     put(root / "lost/rgb/1.png")
 
@@ -273,10 +338,15 @@ def camera_poses(opengl: bool = False, world: Rotation | None = None) -> list[An
 
 def seven_scenes(root: Path) -> None:
     for sequence in ("chess/seq-01", "chess/seq-03", "fire/seq-01"):
-        for number, pose in enumerate(camera_poses(world=Rotation.from_euler("xyz", (30, 40, 50), degrees=True))):
+        for number, pose in enumerate(
+            camera_poses(world=Rotation.from_euler("xyz", (30, 40, 50), degrees=True))
+        ):
             put(root / sequence / f"frame-{number:06d}.color.png")
             put(root / sequence / f"frame-{number:06d}.depth.png")
-            put(root / sequence / f"frame-{number:06d}.pose.txt", lines(words(row, gap="\t ") for row in pose))
+            put(
+                root / sequence / f"frame-{number:06d}.pose.txt",
+                lines(words(row, gap="\t ") for row in pose),
+            )
     (root / "fire/seq-01/frame-000002.pose.txt").unlink()
     put(root / "chess/TrainSplit.txt", "sequence1\n")
     put(root / "chess/TestSplit.txt", "sequence3\n")
@@ -292,9 +362,14 @@ def scannet(root: Path) -> None:
 
 
 def phone_scan(root: Path) -> None:
-    for number, pose in enumerate(camera_poses(opengl=True, world=Rotation.from_euler("x", -90, degrees=True))):
+    for number, pose in enumerate(
+        camera_poses(opengl=True, world=Rotation.from_euler("x", -90, degrees=True))
+    ):
         put(root / f"frame_{number:05d}.jpg")
-        put(root / f"frame_{number:05d}.json", json.dumps({"cameraPoseARFrame": pose.T.ravel().tolist()}))
+        put(
+            root / f"frame_{number:05d}.json",
+            json.dumps({"cameraPoseARFrame": pose.T.ravel().tolist()}),
+        )
 
 
 def pose_list(root: Path) -> None:
@@ -309,7 +384,10 @@ def pose_list(root: Path) -> None:
 
 def colmap(root: Path) -> None:
     slanted = Rotation.from_euler("xyz", [40, -25, 110], degrees=True).as_matrix()
-    rows = ["# Image list with two lines of data per image:", "# Number of images: 12, mean observations: 0"]
+    rows = [
+        "# Image list with two lines of data per image:",
+        "# Number of images: 12, mean observations: 0",
+    ]
     for number, angle in enumerate(np.linspace(0, np.pi, 12)):
         at = np.array([10 * np.cos(angle), 10 * np.sin(angle), 1.5 + 0.1 * np.sin(5 * angle)])
         turn = Rotation.from_euler("z", angle) * Rotation.from_euler("x", 10, degrees=True)
@@ -321,12 +399,15 @@ def colmap(root: Path) -> None:
     put(root / "sparse/0/images.txt", lines(rows))
     put(root / "sparse/0/cameras.txt", "1 SIMPLE_RADIAL 64 48 40 32 24 -0.3\n")
     random = np.random.default_rng(0)
-    points = np.column_stack([random.uniform(-15, 15, (300, 2)), np.repeat([0.0, 3.0, 9.0], [200, 50, 50])])
+    points = np.column_stack(
+        [random.uniform(-15, 15, (300, 2)), np.repeat([0.0, 3.0, 9.0], [200, 50, 50])]
+    )
     points = points @ slanted.T / 4 + (3, -2, 7)
     ground = (f"{number} {words(point)} 1 2 3 0.5 1 2" for number, point in enumerate(points))
     put(root / "sparse/0/points3D.txt", lines(["# 3D point list", *ground]))
     put(
-        root / "known.csv", "path,x,y,z\nwalk/000.jpg,510,-80,1.5\nwalk/005.jpg,500,-70,1.5\nwalk/011.jpg,490,-80,1.5\n"
+        root / "known.csv",
+        "path,x,y,z\nwalk/000.jpg,510,-80,1.5\nwalk/005.jpg,500,-70,1.5\nwalk/011.jpg,490,-80,1.5\n",
     )
 
 
@@ -351,7 +432,10 @@ def transforms(root: Path) -> None:
             path = f"./{name}/frame_{number:05d}" + (".png" if name.endswith("train") else "")
             frames.append({"file_path": path, "transform_matrix": pose.tolist()})
         lens = {"w": 640, "h": 480, "fl_x": 500, "cx": 320, "cy": 240, "k1": 0.1}
-        put(root / f"{name}.json", json.dumps({"camera_model": "OPENCV", "frames": frames, **lens}, indent=1))
+        put(
+            root / f"{name}.json",
+            json.dumps({"camera_model": "OPENCV", "frames": frames, **lens}, indent=1),
+        )
 
 
 # Streets
@@ -360,18 +444,26 @@ def transforms(root: Path) -> None:
 def msls(root: Path) -> None:
     def side(folder: Path, at: tuple[float, float], epsg: int, count: int, night: bool) -> None:
         tables: dict[str, list[str]] = {
-            "postprocessed": [",key,easting,northing,unique_cluster,control_panel,night,view_direction"],
+            "postprocessed": [
+                ",key,easting,northing,unique_cluster,control_panel,night,view_direction"
+            ],
             "raw": [",key,lon,lat,ca,captured_at,pano"],
             "seq_info": [",key,sequence_key,frame_number"],
             "subtask_index": [",key,all,s2w,w2s,o2n,n2o,d2n,n2d"],
         }
         for row in range(count):
             longitude, latitude, _ = GEOD.fwd(at[0], at[1], 60, 12.0 * row)
-            east, north = Transformer.from_crs(4326, epsg, always_xy=True).transform(longitude, latitude)
+            east, north = Transformer.from_crs(4326, epsg, always_xy=True).transform(
+                longitude, latitude
+            )
             east += 9000 * (row == 4)
             stamp = "2018-05-04" if row % 2 else "1525428673000"
-            tables["postprocessed"].append(f"{row},k{row},{east!r},{north!r},0,False,{night},Forward")
-            tables["raw"].append(f"{row},k{row},{longitude!r},{latitude!r},{30.0 * row},{stamp},{row == 5}")
+            tables["postprocessed"].append(
+                f"{row},k{row},{east!r},{north!r},0,False,{night},Forward"
+            )
+            tables["raw"].append(
+                f"{row},k{row},{longitude!r},{latitude!r},{30.0 * row},{stamp},{row == 5}"
+            )
             tables["seq_info"].append(f"{row},k{row},s{row % 2},{count - row}")
             tables["subtask_index"].append(f"{row},k{row},True,False,False,False,False,False,False")
             put(folder / f"images/k{row}.jpg")
@@ -394,15 +486,27 @@ def pittsburgh(root: Path) -> None:
         cells[:, 0], one[0, 0] = listed, f"000/{number:06d}_pitch1_yaw5.jpg"
         steps = np.arange(len(listed), dtype=np.float64)
         utm = np.stack([584_321.125 + steps, 4_476_543.75 + 2 * steps])
-        fields = {"whichSet": word, "dbImageFns": cells, "utmDb": utm, "qImageFns": one, "utmQ": utm[:, :1] + 100}
+        fields = {
+            "whichSet": word,
+            "dbImageFns": cells,
+            "utmDb": utm,
+            "qImageFns": one,
+            "utmQ": utm[:, :1] + 100,
+        }
         (root / "datasets").mkdir(exist_ok=True)
-        scipy.io.savemat(root / f"datasets/pitts30k_{word}.mat", {"dbStruct": fields}, do_compression=not number)
+        scipy.io.savemat(
+            root / f"datasets/pitts30k_{word}.mat", {"dbStruct": fields}, do_compression=not number
+        )
         for path in listed:
             put(root / path)
 
 
 def pittsburgh_unposed(root: Path) -> None:
-    for path in ("001/001002_pitch1_yaw1.jpg", "001/001002_pitch2_yaw12.jpg", "000/000003_pitch1_yaw1.jpg"):
+    for path in (
+        "001/001002_pitch1_yaw1.jpg",
+        "001/001002_pitch2_yaw12.jpg",
+        "000/000003_pitch1_yaw1.jpg",
+    ):
         put(root / path)
     put(root / "queries_real/000/000005_pitch1_yaw1.jpg")
     put(root / "000/panorama.jpg")
@@ -412,10 +516,20 @@ def mapillary_records() -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     for number in range(4):
         at = {"type": "Point", "coordinates": [13.4 + 1e-4 * number, 52.5]}
-        record = {"id": f"49876346821416{number}", "geometry": at, "compass_angle": 90.0, "sequence": "abc"}
-        record |= {"captured_at": 1_600_000_000_000 + number, "computed_compass_angle": 45.0 + number}
+        record = {
+            "id": f"49876346821416{number}",
+            "geometry": at,
+            "compass_angle": 90.0,
+            "sequence": "abc",
+        }
+        record |= {
+            "captured_at": 1_600_000_000_000 + number,
+            "computed_compass_angle": 45.0 + number,
+        }
         fine = {"type": "Point", "coordinates": [13.4 + 1e-4 * number, 52.6]}
-        records.append(record | ({"computed_geometry": fine, "computed_altitude": 33.5} if number else {}))
+        records.append(
+            record | ({"computed_geometry": fine, "computed_altitude": 33.5} if number else {})
+        )
     return records
 
 
@@ -435,18 +549,32 @@ def mapillary_sides(root: Path) -> None:
 def mapillary_old(root: Path) -> None:
     """Side files as the API before 2021 gave them."""
     for number in range(3):
-        record = {"key": f"aB{number}", "lat": 47.1 + 1e-4 * number, "lon": 8.5, "ca": 90.0 + number}
+        record = {
+            "key": f"aB{number}",
+            "lat": 47.1 + 1e-4 * number,
+            "lon": 8.5,
+            "ca": 90.0 + number,
+        }
         put(root / f"drive/{number}.jpg")
-        put(root / f"drive/{number}.jpg.json", json.dumps(record | {"captured_at": 1_500_000_000_000 + number}))
+        put(
+            root / f"drive/{number}.jpg.json",
+            json.dumps(record | {"captured_at": 1_500_000_000_000 + number}),
+        )
 
 
 def utm_names(root: Path) -> None:
     def named(longitude: float, latitude: float, epsg: int, zone: str, rest: str) -> str:
-        east, north = Transformer.from_crs(4326, epsg, always_xy=True).transform(longitude, latitude)
+        east, north = Transformer.from_crs(4326, epsg, always_xy=True).transform(
+            longitude, latitude
+        )
         return f"@{east:.4f}@{north:.4f}@{zone}@{latitude:.7f}@{longitude:.7f}@{rest}@.jpg"
 
     for number in range(4):
-        longitude, code, zone = -0.0003 + 2e-4 * number, 32630 + (number > 1), f"{30 + (number > 1)}@U"
+        longitude, code, zone = (
+            -0.0003 + 2e-4 * number,
+            32630 + (number > 1),
+            f"{30 + (number > 1)}@U",
+        )
         stamp = ("20160612_081530", "201606", "noon", "1169720130")[number]
         rest = f"pano{number}@03@{90 * number}@@@12.5@{stamp}@night_x"
         put(root / "images/train/database" / named(longitude, 51.48, code, zone, rest))
@@ -469,21 +597,34 @@ def simulated(root: Path) -> None:
     from mappable.places.table import Places
     from mappable.places.world_record import write_record
 
-    names = [f"images/train-sun/{n:05d}.png" for n in range(4)] + [f"images/wing-night/{n:05d}.png" for n in range(3)]
+    names = [f"images/train-sun/{n:05d}.png" for n in range(4)] + [
+        f"images/wing-night/{n:05d}.png" for n in range(3)
+    ]
     runs = [name.split("/")[1] for name in names]
-    places = Places(path=names, x=np.arange(7), y=np.zeros(7), sequence=runs, frames=Frame("drawn"), root=root)
+    places = Places(
+        path=names, x=np.arange(7), y=np.zeros(7), sequence=runs, frames=Frame("drawn"), root=root
+    )
     save_places(places, root / "places.parquet")
-    write_record(root, {"image_hash": "0", "places": 7, "parts": {"main": ["train-sun"], "wing": ["wing-night"]}})
+    write_record(
+        root,
+        {"image_hash": "0", "places": 7, "parts": {"main": ["train-sun"], "wing": ["wing-night"]}},
+    )
 
 
 def manifest(root: Path) -> None:
     rows = ["path;x;y;z;heading;time;sequence;condition;split;role;weather"]
-    rows += [f"a/{n}.jpg;{1.5 * n};{-2.25};{n or ''};{30 * n};{1418132416 + 3 - n};one;rain;train;;" for n in range(4)]
+    rows += [
+        f"a/{n}.jpg;{1.5 * n};{-2.25};{n or ''};{30 * n};{1418132416 + 3 - n};one;rain;train;;"
+        for n in range(4)
+    ]
     put(root / "places.csv", lines([*rows, "b/9.jpg;1e3;0;;;1418132416.25;two;;test;query;"]))
 
 
 def manifest_degrees(root: Path) -> None:
-    rows = (f"{n}.jpg,{48.1 + 0.001 * n if n != 2 else 0},{11.5 if n != 2 else 0},{500 + n}" for n in range(4))
+    rows = (
+        f"{n}.jpg,{48.1 + 0.001 * n if n != 2 else 0},{11.5 if n != 2 else 0},{500 + n}"
+        for n in range(4)
+    )
     put(root / "list.csv", lines(["File Name,Latitude,lng,alt", *rows]))
 
 
@@ -502,7 +643,9 @@ def photo(file: Path, north: float | None, camera: dict[int, str], **gps: Any) -
 def photos(root: Path) -> None:
     for number in range(4):
         camera = {0x9003: f"2026:05:01 12:00:{9 - 3 * number:02d}", 0x9291: "25", 0x9011: "+02:00"}
-        photo(root / f"walk/{number}.jpg", 4.0 * number, camera, t16="T", t17=90.0 * number, t6=100.5)
+        photo(
+            root / f"walk/{number}.jpg", 4.0 * number, camera, t16="T", t17=90.0 * number, t6=100.5
+        )
     photo(root / "old/a.png", 50.0, {0x9003: "2026:05:01 12:00:00"}, t16="M", t17=10.0, t18="TOKYO")
     photo(root / "old/b.jpg", 60.0, {}, t9="V")
     photo(root / "c.jpg", None, {0x9003: "2026:05:01 12:00:00"})
@@ -539,7 +682,10 @@ def north(metres: float) -> float:
 
 def video(root: Path) -> None:
     encode(root / "drive.mp4")
-    rows = (f"{NOON + second / 2},{2.5 * second / 2},{0.1 * second},{10 * second}" for second in range(1, 8))
+    rows = (
+        f"{NOON + second / 2},{2.5 * second / 2},{0.1 * second},{10 * second}"
+        for second in range(1, 8)
+    )
     put(root / "drive.csv", lines(["time,x,y,heading", *rows]))
     encode(root / "lost.mkv", count=3)
 
@@ -548,11 +694,13 @@ def video_gpx(root: Path) -> None:
     encode(root / "ride.mp4", None)
     points = [(0, 0.0), (1, 2.5), (3, 7.5), (2, 5.0), (2, 5.5), (4, 10.0)]
     body = (
-        f'<trkpt lat="{north(m)}" lon="8.5"><ele>7.5</ele><time>2024-05-01T12:00:{s:02d}Z</time></trkpt>'
+        f'<trkpt lat="{north(m)}"'
+        f' lon="8.5"><ele>7.5</ele><time>2024-05-01T12:00:{s:02d}Z</time></trkpt>'
         for s, m in points
     )
     start = (
-        '<gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg><trkpt lat="0" lon="0"><time>2024-05-01T11:00:00Z'
+        '<gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg><trkpt lat="0"'
+        ' lon="0"><time>2024-05-01T11:00:00Z'
     )
     put(root / "ride.gpx", start + "</time></trkpt>" + "".join(body) + "</trkseg></trk></gpx>")
 
@@ -594,7 +742,9 @@ def video_telemetry(kind: str) -> Callable[[Path], object]:
         moment = NOON - 315_964_800 + 18  # GPS time counts from 1980, without leap seconds
         samples: dict[str, Sequence[tuple[int, bytes]]] = {
             "gps5": [(1000, gps5(step, b"2405011200%02d.000" % s)) for s, step in enumerate(steps)],
-            "gps9": [(1000, gps9(step, days, 43_200_000 + 1000 * s)) for s, step in enumerate(steps)],
+            "gps9": [
+                (1000, gps9(step, days, 43_200_000 + 1000 * s)) for s, step in enumerate(steps)
+            ],
             "camm": [
                 (100, camm(*p, gps_seconds=moment + n / 10))
                 for n, p in enumerate(point for step in steps for point in step)
@@ -658,7 +808,9 @@ CASES: dict[str, Case] = {
     "matrices-phone": Case("matrices", phone_scan),
     "matrices-list": Case("matrices", pose_list, {"inverse": True}, inside="walk"),
     "msls": Case("msls", msls),
-    "msls-panoramas": Case("msls", msls, {"panoramas": "keep", "subtask": "all", "cities": "london"}),
+    "msls-panoramas": Case(
+        "msls", msls, {"panoramas": "keep", "subtask": "all", "cities": "london"}
+    ),
     "nclt": Case("nclt", nclt),
     "photos": Case("photos", photos),
     "pittsburgh": Case("pittsburgh", pittsburgh),
@@ -669,7 +821,9 @@ CASES: dict[str, Case] = {
     "robotcar-chunks": Case("robotcar", robotcar_chunks),
     "rosbag-ros1": Case("rosbag", rosbag("ros1")),
     "rosbag-mcap": Case("rosbag", rosbag("mcap"), {"spacing": 0.5, "frame": "hall"}),
-    "rosbag-fixes": Case("rosbag", rosbag("sqlite3", fixes=True), {"spacing": 0.0, "heading": "course"}),
+    "rosbag-fixes": Case(
+        "rosbag", rosbag("sqlite3", fixes=True), {"spacing": 0.0, "heading": "course"}
+    ),
     "simulated": Case("simulated", simulated, {"parts": "wing"}),
     "transforms": Case("transforms", transforms),
     "tum": Case("tum", tum),
@@ -687,7 +841,10 @@ def described(places: Places) -> dict[str, Any]:
     """A table as JSON: its columns, frames, decoding and notes."""
     columns = {name: getattr(places, name).tolist() for name in COLUMNS}
     description = {
-        "columns": {name: [None if value != value else value for value in column] for name, column in columns.items()},
+        "columns": {
+            name: [None if value != value else value for value in column]
+            for name, column in columns.items()
+        },
         "frames": {name: frame.to_json() for name, frame in sorted(places.frames.items())},
         "bayer": places.decoding.bayer if places.decoding else None,
         "notes": {note.text: len(note.items) for note in places.notes},
@@ -699,7 +856,9 @@ def described(places: Places) -> dict[str, Any]:
 
 
 def damages(folder: Path) -> list[tuple[str, Path]]:
-    """The ten ways in which `damage` harms files of a folder, each with its file: those that hold data, in turn."""
+    """The ten ways in which `damage` harms files of a folder, each with its file: those that hold
+    data, in turn.
+    """
     kept = (file for file in folder.rglob("*") if not file.parent.name.endswith("-frames"))
     files = sorted(file for file in kept if file.is_file() and file.stat().st_size)
     return [(way, files[number % len(files)]) for number, way in enumerate(WAYS)] if files else []
@@ -709,7 +868,9 @@ WAYS = ("empty", "half", "gone", "noise", "word", "nan", "huge", "column", "row"
 
 
 def damage(file: Path, way: str) -> None:
-    """Harm a file: no content, half of it, no file, noise, a bad value in the middle, a column less, a row twice."""
+    """Harm a file: no content, half of it, no file, noise, a bad value in the middle, a column
+    less, a row twice.
+    """
     data = file.read_bytes()
     rows = data.split(b"\n")
     middle = len(rows) // 2 if len(rows) > 2 else 0
@@ -732,7 +893,13 @@ def damage(file: Path, way: str) -> None:
             values[number] = bad[way]
         rows[middle] = gap.join(values[:-1] if way == "column" else values)
         file.write_bytes(
-            b"\n".join([*rows[: middle + 1], *([rows[middle]] if way == "row" else []), *rows[middle + 1 :]])
+            b"\n".join(
+                [
+                    *rows[: middle + 1],
+                    *([rows[middle]] if way == "row" else []),
+                    *rows[middle + 1 :],
+                ]
+            )
         )
 
 

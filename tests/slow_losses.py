@@ -15,10 +15,14 @@ def squared_distance(first: Vector, second: Vector) -> float:
 def loss_terms(loss: Loss, images: Sequence[Vector], squared_metres: Vector) -> dict[str, float]:
     """The `Terms` of one anchor, by name. Only the options of `loss` are used.
 
-    `images` holds the descriptors of the anchor, the positives, the negatives and, for quadruplets, the other
-    negative. `squared_metres` holds squared distances from the anchor to its positives.
+    `images` holds the descriptors of the anchor, the positives, the negatives and, for quadruplets,
+    the other negative. `squared_metres` holds squared distances from the anchor to its positives.
     """
-    anchor, positives, rest = images[0], images[1 : 1 + loss.positives], images[1 + loss.positives :]
+    anchor, positives, rest = (
+        images[0],
+        images[1 : 1 + loss.positives],
+        images[1 + loss.positives :],
+    )
     has_quadruplets, is_lazy = "quadruplet" in loss.name, "lazy" in loss.name
     negatives = rest[:-1] if has_quadruplets else rest
     near = [squared_distance(anchor, one) for one in positives]

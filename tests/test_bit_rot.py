@@ -1,4 +1,6 @@
-"""A flipped bit in any file of ours is found when the file is used; files of earlier versions still open."""
+"""A flipped bit in any file of ours is found when the file is used; files of earlier versions still
+open.
+"""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""Files from anyone: what is damaged or absurd is one sentence that names the file, before memory is used."""
+"""Files from anyone: what is damaged or absurd is one sentence that names the file, before memory
+is used.
+"""
 
 import io
 import json
@@ -53,17 +55,29 @@ def test_arrays_of_numbers_are_read_as_numpy_reads_them(
         npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", data=bytes(8)),
         npy("{'descr': '|S0', 'fortran_order': False, 'shape': (9, 9), }"),
         npy("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }", data=bytes(8)),
-        npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1000000), }", data=bytes(64)),
+        npy(
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1000000), }",
+            data=bytes(64),
+        ),
         npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-2, -2), }", data=bytes(32)),
         npy("{'descr': '<f8', 'fortran_order': False, 'shape': (0, 1" + "0" * 30 + "), }"),
-        npy("{'descr': '<f8', 'fortran_order': False, 'shape': (" + "0," * 30 + "), }", version=b"\x02\x00"),
-        npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", version=b"\x03\x00", data=bytes(16)),
+        npy(
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "0," * 30 + "), }",
+            version=b"\x02\x00",
+        ),
+        npy(
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }",
+            version=b"\x03\x00",
+            data=bytes(16),
+        ),
         npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", data=bytes(15)),
         npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", data=bytes(17)),
     ],
 )
 @pytest.mark.parametrize("mapped", [False, True])
-def test_absurd_arrays_are_refused_before_memory_is_used(content: bytes, mapped: bool, tmp_path: Path) -> None:
+def test_absurd_arrays_are_refused_before_memory_is_used(
+    content: bytes, mapped: bool, tmp_path: Path
+) -> None:
     (tmp_path / "a.npy").write_bytes(content)
     tracemalloc.start()
     with pytest.raises(DamagedFileError, match=r"a\.npy: ") as caught:
@@ -96,17 +110,26 @@ def sealed_safetensors() -> bytes:
 
 def sealed_parquet() -> bytes:
     written, about = io.BytesIO(), json.dumps({"checksum": UNSEALED})
-    pyarrow.parquet.write_table(pyarrow.table({"x": ["a", "b", "b"]}).replace_schema_metadata({KEY: about}), written)
+    pyarrow.parquet.write_table(
+        pyarrow.table({"x": ["a", "b", "b"]}).replace_schema_metadata({KEY: about}), written
+    )
     return seal(written.getvalue())
 
 
 @pytest.mark.parametrize("kind", ["safetensors", "parquet"])
 def test_every_damaged_byte_of_a_sealed_file_is_found(kind: str, tmp_path: Path) -> None:
-    whole, file = {"safetensors": sealed_safetensors, "parquet": sealed_parquet}[kind](), tmp_path / f"a.{kind}"
+    whole, file = (
+        {"safetensors": sealed_safetensors, "parquet": sealed_parquet}[kind](),
+        tmp_path / f"a.{kind}",
+    )
 
     def seal_read() -> str:
         if kind == "parquet":
-            return str((read_parquet(file).schema.metadata or {}).get(KEY.encode(), b"").decode(errors="replace"))
+            return str(
+                (read_parquet(file).schema.metadata or {})
+                .get(KEY.encode(), b"")
+                .decode(errors="replace")
+            )
         return read_safetensors(file, "numpy")[0].get(KEY, "")
 
     file.write_bytes(whole)
@@ -117,14 +140,19 @@ def test_every_damaged_byte_of_a_sealed_file_is_found(kind: str, tmp_path: Path)
         damaged[position] ^= 1 << position % 8
         file.write_bytes(damaged)
         try:
-            assert prefix not in seal_read()  # damage in the prefix of the seal, whose absence the format refuses
+            # Damage in the prefix of the seal, whose absence the format refuses.
+            assert prefix not in seal_read()
         except BadInputError:
             continue
 
 
 def test_the_checksum_of_a_file_is_that_of_its_content(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
-    assert digest_of_file(tmp_path / "a") == digest(b"abc") == digest(np.frombuffer(b"abc", dtype=np.uint8))
+    assert (
+        digest_of_file(tmp_path / "a")
+        == digest(b"abc")
+        == digest(np.frombuffer(b"abc", dtype=np.uint8))
+    )
     assert len(digest(b"")) == 32
     assert not check_seal(b"abc", tmp_path / "a")
     assert check_seal(seal(f"x {UNSEALED} y".encode()), tmp_path / "a")

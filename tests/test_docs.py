@@ -40,7 +40,16 @@ def test_the_reader_of_the_guide_is_complete_and_found_by_its_entry_point(
     about.mkdir()
     (about / "METADATA").write_text("Name: robot-log\nVersion: 1\n")
     (about / "entry_points.txt").write_text("[mappable.readers]\nrobot_log = robot_log\n")
-    style = [sys.executable, "-m", "ruff", "format", "--check", "--config", ROOT / "pyproject.toml", tmp_path]
+    style = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "format",
+        "--check",
+        "--config",
+        ROOT / "pyproject.toml",
+        tmp_path,
+    ]
     assert subprocess.run(style, capture_output=True).returncode == 0
     monkeypatch.syspath_prepend(tmp_path)
     assert "robot_log" in reader_names()
@@ -48,7 +57,9 @@ def test_the_reader_of_the_guide_is_complete_and_found_by_its_entry_point(
     for step in range(-1, 3):
         draw(tmp_path / f"set/monday/camera/{1_700_000_000_050_000 + 100_000 * step}.jpg")
     rows = [f"{1_700_000_000_000_000 + 100_000 * step},{3.5 + step},-2,90" for step in range(3)]
-    (tmp_path / "set/monday/poses.csv").write_text("\n".join(["stamp,east,north,heading", *rows]) + "\n")
+    (tmp_path / "set/monday/poses.csv").write_text(
+        "\n".join(["stamp,east,north,heading", *rows]) + "\n"
+    )
     places = read_places("robot_log", tmp_path / "set", hall="north")
     assert places.x.tolist() == [4.0, 5.0]
     assert places.yaw == pytest.approx(0.0)  # a heading of 90 degrees is east
@@ -56,7 +67,9 @@ def test_the_reader_of_the_guide_is_complete_and_found_by_its_entry_point(
     assert [len(note.items) for note in places.notes] == [2]
     assert [one.reader for one in propose(tmp_path / "set")] == ["robot_log"]
     (tmp_path / "set/monday/poses.csv").write_text("stamp,east,north,heading\n1,2,three,4\n")
-    with pytest.raises(BadInputError, match=r"poses\.csv, row 2: column 'north' is 'three', expected a number"):
+    with pytest.raises(
+        BadInputError, match=r"poses\.csv, row 2: column 'north' is 'three', expected a number"
+    ):
         read_places("robot_log", tmp_path / "set")
 
 
@@ -101,11 +114,16 @@ def test_every_column_is_explained_on_the_page_of_conventions() -> None:
 
 @pytest.fixture
 def asked(small_backbone: str, monkeypatch: pytest.MonkeyPatch) -> list[mappable.learning.Settings]:
-    """All settings that are trained with, while a network of two layers takes one step in place of VGG-16."""
+    """All settings that are trained with, while a network of two layers takes one step in place of
+    VGG-16.
+    """
     settings_asked: list[mappable.learning.Settings] = []
 
     def quick(
-        places: mappable.Places, images: AnyImages, settings: mappable.learning.Settings, **options: Any
+        places: mappable.Places,
+        images: AnyImages,
+        settings: mappable.learning.Settings,
+        **options: Any,
     ) -> mappable.features.Encoder:
         settings_asked.append(settings)
         small = {"backbone": small_backbone, "weights": "random", "iterations": 1}
@@ -123,7 +141,11 @@ def asked(small_backbone: str, monkeypatch: pytest.MonkeyPatch) -> list[mappable
     ],
 )
 def test_the_python_of_the_guide_to_training_runs(
-    fixture: str, numbers: int, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fixture: str,
+    numbers: int,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     request.getfixturevalue(fixture)
     monkeypatch.chdir(tmp_path)
@@ -170,7 +192,8 @@ def test_the_training_of_the_quick_start_runs_on_photos_that_are_packed_in_two_s
     monkeypatch.chdir(tmp_path)
     geotagged(tmp_path / "my_photos/walk", 40)
     places = mappable.convert("photos", "my_photos", "town")
-    mappable.places.pack_images(places, "town", size=(160, 120))  # as `mappable train --preset street-laptop` does
+    # As `mappable train --preset street-laptop` does.
+    mappable.places.pack_images(places, "town", size=(160, 120))
     names: dict[str, Any] = {}
     exec(code_blocks("docs/quick-start.md", "python")[1], names)
     assert len(names["descriptors"]) == 40
@@ -179,7 +202,8 @@ def test_the_training_of_the_quick_start_runs_on_photos_that_are_packed_in_two_s
     assert (tmp_path / "python_map/map.json").is_file()
 
 
-# Rows of the capacity table, and the constant that each is a product of; hours are of constants in images per second.
+# Rows of the capacity table, and the constant that each is a product of; hours are of constants in
+# images per second.
 CAPACITY = {
     "JPEG files": "JPEG of 1280x960",
     "packed images, for training": "packed image of 240x180",
@@ -195,7 +219,11 @@ CAPACITY = {
 
 def test_the_capacity_table_is_a_product_of_the_measured_constants() -> None:
     lines = (ROOT / "docs/scale.md").read_text().splitlines()
-    cells = {cell[1]: cell[2:5] for line in lines if len(cell := [one.strip() for one in line.split("|")]) > 5}
+    cells = {
+        cell[1]: cell[2:5]
+        for line in lines
+        if len(cell := [one.strip() for one in line.split("|")]) > 5
+    }
     units = {"GB": 1e9, "MB": 1e6, "TB": 1e12, "kB": 1e3}
 
     def number(text: str) -> float:
@@ -221,7 +249,9 @@ def test_every_page_is_in_the_navigation() -> None:
 
 def filled(page: Path) -> str:
     """A page as the site shows it, without blocks of code."""
-    return re.sub(r"```.*?```", "", hooks.on_page_markdown(page.read_text("utf-8")), flags=re.DOTALL)
+    return re.sub(
+        r"```.*?```", "", hooks.on_page_markdown(page.read_text("utf-8")), flags=re.DOTALL
+    )
 
 
 def test_the_tables_of_results_are_those_of_the_studies() -> None:
@@ -233,7 +263,9 @@ def test_the_tables_of_results_are_those_of_the_studies() -> None:
     for page in study_tables.PAGES:
         text = page.read_text("utf-8")
         assert "<!-- table " in text
-        assert study_tables.fill(text) == text, f"{page.name} is stale: run `python studies/tables.py`"
+        assert study_tables.fill(text) == text, (
+            f"{page.name} is stale: run `python studies/tables.py`"
+        )
     assert len((ROOT / "docs/results.md").read_text("utf-8").split()) <= 2500
 
 
@@ -243,9 +275,13 @@ def test_every_link_leads_to_a_page_and_a_heading() -> None:
         for target in re.findall(r"\]\((?!http)([^)\s]+)\)", filled(page)):
             name, _, anchor = target.partition("#")
             file = page.parent / name if name else page
-            assert file.exists() or (page.stem == "contributing" and (ROOT / name).exists()), f"{page.name}: {target}"
+            assert file.exists() or (page.stem == "contributing" and (ROOT / name).exists()), (
+                f"{page.name}: {target}"
+            )
             headings = re.findall(r"^#+ (.+)$", filled(file), flags=re.MULTILINE) if anchor else []
-            anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            anchors = [
+                re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
+            ]
             assert anchor in anchors or not anchor, f"{page.name}: {target}"
 
 
@@ -258,17 +294,29 @@ def test_every_command_has_a_heading_and_a_part() -> None:
 
 
 def test_every_setting_is_in_a_group_of_the_page() -> None:
-    assert re.findall(r"^\| `(\w+)`", hooks.describe_settings(), flags=re.MULTILINE) == list(Settings.model_fields)
+    assert re.findall(r"^\| `(\w+)`", hooks.describe_settings(), flags=re.MULTILINE) == list(
+        Settings.model_fields
+    )
 
 
 def test_the_picture_of_the_house_shows_every_room_in_the_order_of_the_contract() -> None:
     picture = (ROOT / "docs/house.md").read_text("utf-8").split("```")[1]
-    rows = [re.findall(r"\w+(?= ──>)|(?<=──> )\w+", line) for line in picture.splitlines() if "──>" in line]
+    rows = [
+        re.findall(r"\w+(?= ──>)|(?<=──> )\w+", line)
+        for line in picture.splitlines()
+        if "──>" in line
+    ]
     assert {name for row in rows for name in row} == {
         folder.parent.name for folder in hooks.PACKAGE.glob("*/__init__.py")
     }
-    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
-    level = {name: number for number, layer in enumerate(contract["layers"]) for name in re.findall(r"\w+", layer)}
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ][0]
+    level = {
+        name: number
+        for number, layer in enumerate(contract["layers"])
+        for name in re.findall(r"\w+", layer)
+    }
     for row in rows:
         for left, right in pairwise(row):
             assert level[left] > level[right], f"{left} ──> {right}"
@@ -276,6 +324,8 @@ def test_the_picture_of_the_house_shows_every_room_in_the_order_of_the_contract(
 
 def test_every_module_begins_with_one_sentence_on_one_line() -> None:
     for module in hooks.PACKAGE.rglob("*.py"):
-        line, _, rest = (ast.get_docstring(ast.parse(module.read_text("utf-8"))) or "").partition("\n")
+        line, _, rest = (ast.get_docstring(ast.parse(module.read_text("utf-8"))) or "").partition(
+            "\n"
+        )
         assert line.endswith((".", "?")), module
         assert not rest.partition("\n")[0], module

@@ -1,13 +1,17 @@
-"""Runs every command of the documentation: all `sh` blocks of the README and of docs/, page by page, in their order.
+"""Runs every command of the documentation: all `sh` blocks of the README and of docs/, page by
+page, in their order.
 
-The Python between the commands runs, too, on the pages that PYTHON names. The Python of other pages has its own tests.
+The Python between the commands runs, too, on the pages that PYTHON names. The Python of other pages
+has its own tests.
 
-Each page starts in an empty folder. If a command reads something that no earlier command of the page has made, MAKERS
-puts it there under the name that the page uses. Commands run as shown, except for what QUICK, WORDS, WORLDS and the
-fixture `workshop` change to make them cheap. Commands in UNRUN do not run, for the reason given there, but what they
-name must exist. A program that no table here knows fails the test. So does an unknown option, also in running text.
+Each page starts in an empty folder. If a command reads something that no earlier command of the
+page has made, MAKERS puts it there under the name that the page uses. Commands run as shown, except
+for what QUICK, WORDS, WORLDS and the fixture `workshop` change to make them cheap. Commands in
+UNRUN do not run, for the reason given there, but what they name must exist. A program that no table
+here knows fails the test. So does an unknown option, also in running text.
 
-`make test-long` runs the pages that begin with a simulated town once more, at full length: see FULL_PAGES.
+`make test-long` runs the pages that begin with a simulated town once more, at full length: see
+FULL_PAGES.
 """
 
 import json
@@ -57,12 +61,21 @@ PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").gl
 
 # A network of two layers that takes one step.
 SMALL = [
-    *("backbone=small", "weights=random", "clusters=8", "size=64x48", "epochs=none", "iterations=1", "init_images=8"),
+    *(
+        "backbone=small",
+        "weights=random",
+        "clusters=8",
+        "size=64x48",
+        "epochs=none",
+        "iterations=1",
+        "init_images=8",
+    ),
     *("positives=2", "negatives=2", "hard_negatives=1", "landmarks=20", "yaw_limit=none"),
     *("positive_radius=10", "negative_radius=25"),
 ]
 SET = [word for setting in SMALL for word in ("--set", setting)]
-# By the first words of a command, and an option that it has: what is appended to it. Of options the last one counts.
+# By the first words of a command, and an option that it has: what is appended to it. Of options the
+# last one counts.
 QUICK = {
     "simulate": ["--every", "60"],
     "train": SET,
@@ -70,21 +83,40 @@ QUICK = {
     "evaluate": ["--protocols", "table1"],
     "export --int8": ["--tolerate", "100"],
 }
-# Words that stand for others: a device that is here, folders of the user, and what the reader is to fill in.
-WORDS = {"cuda": "cpu", "/data/nordland": "nordland", "READER": "manifest", "ROOT": "my_images", "OUT": "my_places"}
+# Words that stand for others: a device that is here, folders of the user, and what the reader is to
+# fill in.
+WORDS = {
+    "cuda": "cpu",
+    "/data/nordland": "nordland",
+    "READER": "manifest",
+    "ROOT": "my_images",
+    "OUT": "my_places",
+}
 # What `simulate` draws instead: one run through a small world.
 STREET = "street-v1-3d"
 WORLDS = {"street-v1": STREET, "street-v1-demo": STREET, "rooms-v1": STREET}
 # By their first words: what is not run, and why.
 UNRUN = {
     "make": "sets an environment up from nothing: the target must exist",
-    "torchrun": "several processes, which tests/learning/test_distributed.py has: parsed as `mappable` is",
-    "mappable start": "trains for minutes, tests/cli/test_start.py has it with a small network: parsed",
+    "torchrun": (
+        "several processes, which tests/learning/test_distributed.py has: parsed as `mappable` is"
+    ),
+    "mappable start": (
+        "trains for minutes, tests/cli/test_start.py has it with a small network: parsed"
+    ),
     "mappable demo": "tests/cli/test_demo.py has it, with one model and few images: parsed",
-    "mappable reproduce oxford": "its images are not ours to pass on, tests/evaluation has a few like them: parsed",
-    "mappable reproduce boreas": "hundreds of GB to download, tests/evaluation has a few images like them: parsed",
-    "mappable encoders vgg16-caffe": "reads a file of 553 MB, tests/evaluation/test_as_printed.py makes one up: parsed",
-    "mappable convert pittsburgh": "its images are not ours to pass on, the same test makes a few up: parsed",
+    "mappable reproduce oxford": (
+        "its images are not ours to pass on, tests/evaluation has a few like them: parsed"
+    ),
+    "mappable reproduce boreas": (
+        "hundreds of GB to download, tests/evaluation has a few images like them: parsed"
+    ),
+    "mappable encoders vgg16-caffe": (
+        "reads a file of 553 MB, tests/evaluation/test_as_printed.py makes one up: parsed"
+    ),
+    "mappable convert pittsburgh": (
+        "its images are not ours to pass on, the same test makes a few up: parsed"
+    ),
     "mappable encoders vgg16-v1": "fetches 64 MB, or reads a file of 528: parsed",
     "mappable embed --on": "needs Ray, tests/features/test_on_ray.py has a cluster: parsed",
     "mappable map upload": "needs Milvus, tests/maps/test_milvus.py has a server: parsed",
@@ -92,7 +124,8 @@ UNRUN = {
     ".": "activates an environment",
 }
 RUN = {"mappable", "curl", "openssl"}
-# Pages that also run at full length. The others begin with images that only their reader has, or need a GPU.
+# Pages that also run at full length. The others begin with images that only their reader has, or
+# need a GPU.
 FULL_PAGES = [f"docs/{name}.md" for name in ("quick-start", "recover", "train")]
 # By their first words: what is not run at full length either, and why.
 UNRUN_IN_FULL = {"mappable train town big-model": "hours without a GPU"}
@@ -104,7 +137,8 @@ FULL_MAKERS = {
 }
 # Pages whose Python runs here, between the commands, and what replaces its expensive parts.
 PYTHON = {"README.md"} | {
-    f"docs/{name}.md" for name in ("quick-start", "maps", "drives", "exchange", "evaluate", "photos", "serve")
+    f"docs/{name}.md"
+    for name in ("quick-start", "maps", "drives", "exchange", "evaluate", "photos", "serve")
 }
 CHEAPER = {
     "landmarks=200": "landmarks=20",
@@ -122,7 +156,9 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 def commands_of(text: str) -> list[tuple[str, list[str]]]:
-    """All commands, each as its line and as words, without comments; those that `&&` or `;` join one by one."""
+    """All commands, each as its line and as words, without comments; those that `&&` or `;` join
+    one by one.
+    """
     found = []
     for line in text.replace("\\\n", " ").splitlines():
         words = shlex.shlex(line, posix=True, punctuation_chars=";&")
@@ -145,7 +181,9 @@ def why_not_run(words: list[str], full: bool = False) -> str | None:
     """Why a command is not run; None if it is."""
     assert words[0] in RUN or words[0] in UNRUN, f"no table here knows {words[0]!r}"
     unrun = UNRUN | UNRUN_IN_FULL if full else UNRUN
-    return next((why for first, why in unrun.items() if f"{' '.join(words)} ".startswith(f"{first} ")), None)
+    return next(
+        (why for first, why in unrun.items() if f"{' '.join(words)} ".startswith(f"{first} ")), None
+    )
 
 
 def quick(words: list[str]) -> list[str]:
@@ -166,7 +204,9 @@ def program(of: typer.Typer) -> Any:
 
 
 def parse(words: list[str]) -> dict[str, Any]:
-    """What the command line makes of the words after `mappable`, without running it; an unknown option is refused."""
+    """What the command line makes of the words after `mappable`, without running it; an unknown
+    option is refused.
+    """
     command = program(app)
     context = None
     while True:
@@ -174,13 +214,17 @@ def parse(words: list[str]) -> dict[str, Any]:
             context = command.make_context(command.name, list(words), parent=context)
         except typer.Exit:  # an option that prints something, and no more
             return {}
-        if not hasattr(command, "resolve_command") or not (words := [*context._protected_args, *context.args]):
+        if not hasattr(command, "resolve_command") or not (
+            words := [*context._protected_args, *context.args]
+        ):
             return dict(context.params)
         _, command, words = command.resolve_command(context, words)
 
 
 def check_mention(text: str) -> None:
-    """Refuse a command in running text, which may be a part of one, if its verb or an option does not exist."""
+    """Refuse a command in running text, which may be a part of one, if its verb or an option does
+    not exist.
+    """
     words = [WORDS.get(word, word) for word in shlex.split(text)[1:]]
     command = program(app)
     context = command.context_class(command, info_name="mappable")
@@ -194,7 +238,10 @@ def check_mention(text: str) -> None:
         command = command.get_command(context, word)
     below = [command.get_command(context, name) for name in getattr(command, "commands", {})]
     known = {
-        name for one in (command, *below) for option in one.params for name in (*option.opts, *option.secondary_opts)
+        name
+        for one in (command, *below)
+        for option in one.params
+        for name in (*option.opts, *option.secondary_opts)
     }
     known |= {"--help", "-h"}
     asked = {word.split("=")[0] for word in words if word.startswith("-")}
@@ -205,7 +252,9 @@ def check_mention(text: str) -> None:
 
 
 class Workshop:
-    """A folder in which the things that pages begin with are made, each when it is first asked for, and once."""
+    """A folder in which the things that pages begin with are made, each when it is first asked for,
+    and once.
+    """
 
     def __init__(self, folder: Path, full: bool = False) -> None:
         self.folder, self.full = folder, full
@@ -231,13 +280,19 @@ class Workshop:
         for name in dict.fromkeys(re.split("[/:]", word)[0] for word in arguments):
             if name != out:
                 self.put(name)
-        return [str(Landmarks.open("map").places.place_id[0]) if word == "ID..." else word for word in arguments]
+        return [
+            str(Landmarks.open("map").places.place_id[0]) if word == "ID..." else word
+            for word in arguments
+        ]
 
     def run(self, line: str | list[str]) -> None:
         """Run a command in the current folder."""
         arguments = self.prepare(line if isinstance(line, list) else ["mappable", *line.split()])
         if self.full:
-            made = next((name for name, made_by in FULL_MAKERS.items() if arguments == made_by.split()), None)
+            made = next(
+                (name for name, made_by in FULL_MAKERS.items() if arguments == made_by.split()),
+                None,
+            )
             if made is not None and Path.cwd() != self.folder:
                 self.put(made)
             else:
@@ -262,7 +317,9 @@ class Workshop:
         return self.done[key]
 
     def _draw(self, arguments: list[str], out: str) -> None:
-        """Draw a world: too few images to make a map of, so that pages go on with another where they say `town`."""
+        """Draw a world: too few images to make a map of, so that pages go on with another where
+        they say `town`.
+        """
         drawn = self._once(["drawn" if word == out else word for word in arguments]) / "drawn"
         if out in MAKERS:
             self.put(out)
@@ -272,7 +329,9 @@ class Workshop:
 
 def _invoke(arguments: list[str]) -> None:
     result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, f"mappable {shlex.join(arguments)}\n{result.output}{result.exception!r}"
+    assert result.exit_code == 0, (
+        f"mappable {shlex.join(arguments)}\n{result.output}{result.exception!r}"
+    )
 
 
 def _copy(made: Path, to: Path) -> None:
@@ -282,7 +341,8 @@ def _copy(made: Path, to: Path) -> None:
         shutil.copy(made, to)
 
 
-# First place, and metres to the next: 54 images to train on, and the hundred that a calibration needs.
+# First place, and metres to the next: 54 images to train on, and the hundred that a calibration
+# needs.
 DRIVES = {"train": (0.0, 3.0), "calibration": (0.5, 1.5), "test": (2.0, 4.0)}
 LENGTH, WIDTH, HEIGHT, PIXELS_PER_METRE = 160.0, 64, 48, 4
 
@@ -290,7 +350,9 @@ LENGTH, WIDTH, HEIGHT, PIXELS_PER_METRE = 160.0, 64, 48, 4
 @cache
 def wall() -> Image.Image:
     size = WIDTH + int(LENGTH * PIXELS_PER_METRE), HEIGHT
-    coarse = Image.fromarray(np.random.default_rng(0).integers(0, 256, (4, size[0] // 24, 3), dtype=np.uint8))
+    coarse = Image.fromarray(
+        np.random.default_rng(0).integers(0, 256, (4, size[0] // 24, 3), dtype=np.uint8)
+    )
     return coarse.resize(size, Image.Resampling.BICUBIC)
 
 
@@ -306,7 +368,9 @@ def drive(split: str) -> Iterator[tuple[float, Image.Image]]:
 
 
 def town(folder: Path, splits: Iterable[str] = DRIVES, prefix: str = "", **columns: Any) -> Places:
-    """Drives along the wall, in a folder with their table; their names are those of runs of street-v1."""
+    """Drives along the wall, in a folder with their table; their names are those of runs of
+    street-v1.
+    """
     rows = [(split, x, image) for split in splits for x, image in drive(split)]
     for split, x, image in rows:
         (folder / f"{prefix}{split}").mkdir(parents=True, exist_ok=True)
@@ -365,7 +429,10 @@ def bags(folder: Path) -> None:
 def scan(folder: Path) -> None:
     """A model of cameras along the wall, as COLMAP writes it as text."""
     images(folder / "images", "train")
-    rows = [f"{n} 0.7071067811865476 0.7071067811865476 0 0 {-n} 0 0 1 {file.name}\n" for n, file in photos_in(folder)]
+    rows = [
+        f"{n} 0.7071067811865476 0.7071067811865476 0 0 {-n} 0 0 1 {file.name}\n"
+        for n, file in photos_in(folder)
+    ]
     (folder / "sparse/0").mkdir(parents=True)
     (folder / "sparse/0/images.txt").write_text("\n".join(rows) + "\n")
     (folder / "known.csv").write_text("path,x,y\n0000.jpg,0,0\n0010.jpg,40,0\n")
@@ -387,7 +454,9 @@ def phone(folder: Path) -> None:
     frames = [
         {
             "file_path": f"images/{file.name}",
-            "transform_matrix": [[*row, n * (axis == 0)] for axis, row in enumerate(turn)] + [[0, 0, 0, 1]],
+            "transform_matrix": (
+                [[*row, n * (axis == 0)] for axis, row in enumerate(turn)] + [[0, 0, 0, 1]]
+            ),
         }
         for n, file in photos_in(folder)
     ]
@@ -414,7 +483,8 @@ def dashcam(folder: Path) -> None:
                 container.mux(stream.encode(frame))
             container.mux(stream.encode())
         points = [
-            f'<trkpt lat="{51.752 + 2 * number / 111_250}" lon="-1.2577"><time>{time.isoformat()}</time></trkpt>'
+            f'<trkpt lat="{51.752 + 2 * number / 111_250}"'
+            f' lon="-1.2577"><time>{time.isoformat()}</time></trkpt>'
             for number, time in enumerate(times)
         ]
         track = f"<trk><trkseg>{''.join(points)}</trkseg></trk>"
@@ -446,7 +516,11 @@ def odometry(file: Path) -> None:
     ways = np.diff(truth, axis=0, append=truth[:1])
     halves = np.arctan2(ways[:, 1], ways[:, 0]) / 2
     rows = zip(truth, np.sin(halves), np.cos(halves), strict=True)
-    file.write_text("\n".join(f"{n} {x} {y} 0 0 0 {sine} {cosine}" for n, ((x, y), sine, cosine) in enumerate(rows)))
+    file.write_text(
+        "\n".join(
+            f"{n} {x} {y} 0 0 0 {sine} {cosine}" for n, ((x, y), sine, cosine) in enumerate(rows)
+        )
+    )
 
 
 def graph(shop: Workshop, file: Path) -> None:
@@ -484,7 +558,9 @@ MAKERS: dict[str, Maker] = {
     "new_wing": lambda shop, path: town(path, ["test"], "new-", split="train"),
     "another_wing": lambda shop, path: town(path, ["calibration"], "another-", split="train"),
     "another_drive": lambda shop, path: town(path, ["calibration"], "again-"),
-    "other_map": lambda shop, path: shop.run("map build another_wing other_map --encoder model --all"),
+    "other_map": lambda shop, path: shop.run(
+        "map build another_wing other_map --encoder model --all"
+    ),
     "demo": study,
     "other": lambda shop, path: shop.run("evaluate map town other --name other"),
     "photo.jpg": lambda shop, path: look(40).save(path),
@@ -510,7 +586,9 @@ MAKERS: dict[str, Maker] = {
     "studies": lambda shop, path: path.symlink_to(ROOT / "studies"),
     "drive.tum": lambda shop, path: odometry(path),
     "slam.g2o": graph,
-    **dict.fromkeys(("ranges.csv", "known.csv", "truth.csv", "matrix.npy"), lambda shop, path: ranges()),
+    **dict.fromkeys(
+        ("ranges.csv", "known.csv", "truth.csv", "matrix.npy"), lambda shop, path: ranges()
+    ),
 }
 
 
@@ -542,7 +620,9 @@ def workshop(empty_workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Works
     monkeypatch.setattr(report, "drawings", list)
     # the command line is put together once, and the same encoder traced once
     monkeypatch.setattr(typer.testing, "_get_command", program)
-    monkeypatch.setattr(onnx_export, "to_onnx", lambda encoder, trace=onnx_export.to_onnx: traced(encoder, trace))
+    monkeypatch.setattr(
+        onnx_export, "to_onnx", lambda encoder, trace=onnx_export.to_onnx: traced(encoder, trace)
+    )
     return empty_workshop
 
 
@@ -619,7 +699,9 @@ def run_block(workshop: Workshop, text: str, questions: Iterator[list[str]]) -> 
 
 
 def run_python(workshop: Workshop, text: str, names: dict[str, Any] | None) -> None:
-    """Run a block of Python after those before it, or where there are no `names` in a process without PyTorch."""
+    """Run a block of Python after those before it, or where there are no `names` in a process
+    without PyTorch.
+    """
     for name in re.findall(r'"([\w.]+)[/"]', text):
         workshop.put(name)
     for expensive, cheap in CHEAPER.items():
@@ -647,7 +729,9 @@ def serve_and_ask(arguments: list[str], requests: list[str]) -> None:
             except urllib.error.URLError:
                 continue
             for text in requests:
-                line = re.sub(r"https?://[\w.]+(:8000)?(/mappable)?/", f"http://127.0.0.1:{port}/", text)
+                line = re.sub(
+                    r"https?://[\w.]+(:8000)?(/mappable)?/", f"http://127.0.0.1:{port}/", text
+                )
                 line = line.replace("curl ", "curl --silent --show-error --fail-with-body ", 1)
                 asked = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
                 if asked.returncode:
@@ -662,7 +746,9 @@ def serve_and_ask(arguments: list[str], requests: list[str]) -> None:
     finally:
         ended.set()
         asking.join()
-    assert result.exit_code == 0, f"mappable {shlex.join(arguments)}\n{result.output}{result.exception!r}"
+    assert result.exit_code == 0, (
+        f"mappable {shlex.join(arguments)}\n{result.output}{result.exception!r}"
+    )
     assert result.output.endswith("stopped\n")
     assert not failures
 
@@ -685,9 +771,13 @@ def check_unrun(line: str, words: list[str]) -> None:
     elif words[0] == "torchrun":
         parse(words[words.index("mappable") + 1 :])
     elif words[0] == "make":
-        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE), line
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE), (
+            line
+        )
     elif words[0] == "pip":
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+            "optional-dependencies"
+        ]
         asked = [extra for group in re.findall(r"\[(.*?)\]", line) for extra in group.split(",")]
         assert set(asked) <= extras.keys(), line
 
@@ -703,9 +793,20 @@ def all_options() -> set[str]:
         commands += [command.get_command(None, name) for name in getattr(command, "commands", {})]
     commands.append(program(app).commands["convert"].get_command(None, "manifest"))
     options = {name for command in commands for option in command.params for name in option.opts}
-    options |= {name for command in commands for option in command.params for name in option.secondary_opts}
-    of_readers = {option.name.replace("_", "-") for name in reader_names() for option in find_reader(name).options}
-    return {"--help", *options, *(f"--{name}" for name in of_readers), *(f"--no-{name}" for name in of_readers)}
+    options |= {
+        name for command in commands for option in command.params for name in option.secondary_opts
+    }
+    of_readers = {
+        option.name.replace("_", "-")
+        for name in reader_names()
+        for option in find_reader(name).options
+    }
+    return {
+        "--help",
+        *options,
+        *(f"--{name}" for name in of_readers),
+        *(f"--no-{name}" for name in of_readers),
+    }
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -21,7 +21,10 @@ PRINTED = {  # a pattern that the output must contain, and a limit of its last n
     "from_scratch": (r"confident, largest error of these ([\d.]+) m", 10.0),
     "drive": (r"as a drive: .*median error ([\d.]+) m", 1.0),
     "foreign_encoder": (r"median error ([\d.]+) m", 1.0),
-    "follow_live": (r"image \d+: tracking\nimage \d+: x [\d.]+, y [\d.]+ m, standard deviation ([\d.]+)", 3.0),
+    "follow_live": (
+        r"image \d+: tracking\nimage \d+: x [\d.]+, y [\d.]+ m, standard deviation ([\d.]+)",
+        3.0,
+    ),
     "radio_ranges": (r"median error ([\d.]+) m", 0.2),
     "ask_server": (r"0013.jpg: x ([\d.]+), y [\d.]+ m, nearest landmark monday/00[024]0.jpg", 4.0),
 }
@@ -33,14 +36,21 @@ def test_every_script_is_run_and_short() -> None:
     scripts = {file.stem: file for file in EXAMPLES.glob("*.py")}
     assert scripts.keys() == {*PRINTED, "drawn"}
     lines = {name: len(scripts[name].read_text("utf-8").splitlines()) for name in PRINTED}
-    assert lines.pop("from_scratch") <= 160  # 100 without comments, docstrings and its made-up input
+    # 100 without comments, docstrings and its made-up input.
+    assert lines.pop("from_scratch") <= 160
     assert max(lines.values()) <= 50
     listed = (EXAMPLES / "README.md").read_text("utf-8")
-    assert all(f"`{file.name}`" in listed for file in EXAMPLES.glob("[!R.]*") if file.name != "__pycache__")
+    assert all(
+        f"`{file.name}`" in listed for file in EXAMPLES.glob("[!R.]*") if file.name != "__pycache__"
+    )
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else pytest.mark.medium) for name in PRINTED]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name in SLOW else pytest.mark.medium)
+        for name in PRINTED
+    ],
 )
 def test_an_example_runs_on_input_of_its_own(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -93,7 +103,9 @@ def test_the_example_from_scratch_answers_as_the_library_does(seed: int, light: 
     places = Places(path=paths, x=positions[:, 0], y=positions[:, 1], frames=Frame("town"))
     landmarks, images = landmarks.astype(np.float32), images.astype(np.float32)
     locations = Map(Landmarks.build(places, landmarks, "made-up")).locate_all(images)
-    answers = example["Scratch"](landmarks.astype(np.float64), positions).locate(images.astype(np.float64))
+    answers = example["Scratch"](landmarks.astype(np.float64), positions).locate(
+        images.astype(np.float64)
+    )
     assert {location.confident for location in locations} == {False, True}
     for answer, location in zip(answers, locations, strict=True):
         assert (str(answer.landmark), answer.confident) == (location.landmark, location.confident)

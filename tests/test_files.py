@@ -1,4 +1,6 @@
-"""Every file is written by one atomic writer: if the disk is full, the error names the file, and the old file stays."""
+"""Every file is written by one atomic writer: if the disk is full, the error names the file, and
+the old file stays.
+"""
 
 import ast
 import re
@@ -26,9 +28,15 @@ FullDisk = Callable[[int], AbstractContextManager[None]]
 COUNT = 500
 POSITIONS = np.random.default_rng(0).normal(size=(COUNT, 2))
 PLACES = Places(
-    path=[f"{n}.jpg" for n in range(COUNT)], x=POSITIONS[:, 0], y=POSITIONS[:, 1], frames=Frame("town"), root=Path("/")
+    path=[f"{n}.jpg" for n in range(COUNT)],
+    x=POSITIONS[:, 0],
+    y=POSITIONS[:, 1],
+    frames=Frame("town"),
+    root=Path("/"),
 )
-ABOUT = About(backbone="b", clusters=1, weights="w", size=(4, 3), fit="crop", mean=(0, 0, 0), std=(1,) * 3)
+ABOUT = About(
+    backbone="b", clusters=1, weights="w", size=(4, 3), fit="crop", mean=(0, 0, 0), std=(1,) * 3
+)
 
 
 def recovered() -> Recovered:
@@ -56,7 +64,16 @@ OTHER_WRITES = {
     "features/fetching.py": 1,  # in a temporary folder
     "features/onnx_int8.py": 1,  # in a temporary folder
 }
-LIBRARY_WRITERS = {"save", "savefig", "write_table", "save_file", "to_parquet", "tofile", "savez", "savetxt"}
+LIBRARY_WRITERS = {
+    "save",
+    "savefig",
+    "write_table",
+    "save_file",
+    "to_parquet",
+    "tofile",
+    "savez",
+    "savetxt",
+}
 STREAMS = {"stream", "packed"}  # what write_atomically, or a buffer, is called in our code
 
 
@@ -69,13 +86,18 @@ def test_on_a_full_disk_the_old_file_stays_and_the_error_names_it(
     before = {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()}
     with (
         full_disk(1024),
-        pytest.raises(BadInputError, match=rf"{re.escape(str(tmp_path))}/{Path(name).stem}[^/]*: cannot be writ"),
+        pytest.raises(
+            BadInputError,
+            match=rf"{re.escape(str(tmp_path))}/{Path(name).stem}[^/]*: cannot be writ",
+        ),
     ):
         WRITERS[name](file)
     assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == before
 
 
-def test_files_that_are_written_together_are_all_new_or_all_old(full_disk: FullDisk, tmp_path: Path) -> None:
+def test_files_that_are_written_together_are_all_new_or_all_old(
+    full_disk: FullDisk, tmp_path: Path
+) -> None:
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
 
     def write(text: str) -> None:
@@ -97,7 +119,9 @@ def writes(node: ast.AST) -> bool:
     if node.func.attr in ("write_text", "write_bytes"):
         return True
     if node.func.attr == "open":
-        modes = [str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)]
+        modes = [
+            str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)
+        ]
         return any(re.fullmatch("[wax]b?\\+?b?|rb?\\+b?", mode) for mode in modes)
     if node.func.attr not in LIBRARY_WRITERS:
         return False

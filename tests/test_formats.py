@@ -1,4 +1,6 @@
-"""Every file format of ours: what is damaged, foreign or of another version is one sentence that names the file."""
+"""Every file format of ours: what is damaged, foreign or of another version is one sentence that
+names the file.
+"""
 
 import re
 from collections.abc import Callable
@@ -55,7 +57,9 @@ def beside_csv(file: Path, text: str) -> None:
 
 
 def in_parquet(file: Path, text: str) -> None:
-    pyarrow.parquet.write_table(pyarrow.table({"x": [1.0]}).replace_schema_metadata({KEY: text}), file)
+    pyarrow.parquet.write_table(
+        pyarrow.table({"x": [1.0]}).replace_schema_metadata({KEY: text}), file
+    )
 
 
 def in_safetensors(file: Path, text: str) -> None:
@@ -72,32 +76,58 @@ def read_index(file: Path) -> object:
 
 FORMATS: dict[str, tuple[str, Write, Read]] = {
     "mappable places": ("places.parquet", in_parquet, load_places),
-    "mappable places, CSV": ("places.csv.json", beside_csv, lambda file: load_places(file.with_suffix(""))),
+    "mappable places, CSV": (
+        "places.csv.json",
+        beside_csv,
+        lambda file: load_places(file.with_suffix("")),
+    ),
     "mappable pack": ("pack.json", in_json, lambda file: read_about(file.parent)),
-    "mappable conversion": ("convert.json", in_json, lambda file: convert("photos", "elsewhere", file.parent)),
+    "mappable conversion": (
+        "convert.json",
+        in_json,
+        lambda file: convert("photos", "elsewhere", file.parent),
+    ),
     "mappable world": ("world.json", in_json, lambda file: read_record(file.parent)["preset"]),
     "mappable frames": ("video.json", in_json, recordings.FORMAT.read),
     "mappable encoder": ("encoder.safetensors", in_safetensors, read_encoder),
-    "mappable onnx encoder": ("encoder.onnx", in_json, lambda file: Facts.from_text(file.read_text(), file)),
-    "mappable foreign onnx encoder": ("kept.onnx", in_json, lambda file: parse_kept(file.read_text(), file)),
-    "mappable descriptors": ("descriptors.json", in_json, lambda file: read_descriptors(file.parent)),
+    "mappable onnx encoder": (
+        "encoder.onnx",
+        in_json,
+        lambda file: Facts.from_text(file.read_text(), file),
+    ),
+    "mappable foreign onnx encoder": (
+        "kept.onnx",
+        in_json,
+        lambda file: parse_kept(file.read_text(), file),
+    ),
+    "mappable descriptors": (
+        "descriptors.json",
+        in_json,
+        lambda file: read_descriptors(file.parent),
+    ),
     "mappable checkpoint": ("checkpoint.safetensors", in_safetensors, Checkpoint.load),
     "mappable index": ("index.safetensors", in_safetensors, read_index),
-    "mappable localizer": ("state.safetensors", in_safetensors, Localizer.__new__(Localizer).load),  # needs no map yet
+    # Needs no map yet.
+    "mappable localizer": ("state.safetensors", in_safetensors, Localizer.__new__(Localizer).load),
     "mappable map": ("map.json", in_json, lambda file: read_map(file.parent)),
     "mappable result": ("result.json", in_json, Result.load),
     "mappable recovery": ("summary.json", in_json, RECOVERY.read),
 }
-HEADER_ONLY = ("mappable world", "mappable recovery", "mappable conversion", "mappable frames")  # read without fields
+# Read without fields.
+HEADER_ONLY = ("mappable world", "mappable recovery", "mappable conversion", "mappable frames")
 WRITTEN_ONLY = {"mappable report", "mappable odometry"}
-CONTAINERS = [name for name, (_, write, _) in FORMATS.items() if write in (in_parquet, in_safetensors)]
+CONTAINERS = [
+    name for name, (_, write, _) in FORMATS.items() if write in (in_parquet, in_safetensors)
+]
 
 
 def in_source() -> dict[str, int]:
     """All formats that the source defines, with their versions."""
     texts = [file.read_text() for file in Path(mappable.__file__).parent.rglob("*.py")]
     return {
-        name: int(version) for text in texts for name, version in re.findall(r'Format\(\s*"([^"]+)",\s*(\d+)', text)
+        name: int(version)
+        for text in texts
+        for name, version in re.findall(r'Format\(\s*"([^"]+)",\s*(\d+)', text)
     }
 
 
@@ -119,21 +149,32 @@ def test_all_formats_are_tested_here_and_named_alike() -> None:
 
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_header_that_is_not_right_is_refused_in_one_sentence(name: str, kind: str, tmp_path: Path) -> None:
+def test_a_header_that_is_not_right_is_refused_in_one_sentence(
+    name: str, kind: str, tmp_path: Path
+) -> None:
     file_name, write, read = FORMATS[name]
     format_name = name.partition(",")[0]
     if kind == "only a header" and format_name in HEADER_ONLY:
         pytest.skip("its fields are checked by those who need them")
-    text = TEXTS[kind].replace("NAME", format_name).replace("VERSION", str(in_source()[format_name]))
+    text = (
+        TEXTS[kind].replace("NAME", format_name).replace("VERSION", str(in_source()[format_name]))
+    )
     write(tmp_path / file_name, text)
     said = sentence(read, tmp_path / file_name)
-    expected = {"other format": "teapot", "later version": "99", "earlier version": "0", "not a table": format_name}
+    expected = {
+        "other format": "teapot",
+        "later version": "99",
+        "earlier version": "0",
+        "not a table": format_name,
+    }
     assert expected.get(kind, "") in said
 
 
 @pytest.mark.parametrize("name", CONTAINERS)
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.95])
-def test_a_file_that_was_cut_off_is_refused_in_one_sentence(name: str, share: float, tmp_path: Path) -> None:
+def test_a_file_that_was_cut_off_is_refused_in_one_sentence(
+    name: str, share: float, tmp_path: Path
+) -> None:
     file_name, write, read = FORMATS[name]
     write(tmp_path / file_name, "{}")
     content = (tmp_path / file_name).read_bytes()
@@ -145,6 +186,10 @@ def test_what_is_written_is_read_again_without_its_header(tmp_path: Path) -> Non
     kind, values = Format("mappable teapot", 3, "boil again"), {"litres": 1.5, "name": "süß \udcff"}
     kind.write(tmp_path / "pot.json", values)
     assert kind.read(tmp_path / "pot.json") == values
-    assert (tmp_path / "pot.json").read_text().startswith('{\n  "format": "mappable teapot",\n  "version": 3,\n')
+    assert (
+        (tmp_path / "pot.json")
+        .read_text()
+        .startswith('{\n  "format": "mappable teapot",\n  "version": 3,\n')
+    )
     assert kind.is_header_of((tmp_path / "pot.json").read_bytes())
     assert not Format("mappable cup", 3, "").is_header_of((tmp_path / "pot.json").read_bytes())

@@ -42,13 +42,33 @@ def test_times_of_images_select_poses_and_pauses_join_nothing(tmp_path: Path) ->
     ("name", "text", "words"),
     [
         ("a.csv", "i,dx\n0,1\n", "has the columns i, dx, expected"),
-        ("a.csv", "time,x,y,yaw\n1,0,0,0\n1,1,0,0\n", "row 3: column 'time' is '1', expected a time later"),
+        (
+            "a.csv",
+            "time,x,y,yaw\n1,0,0,0\n1,1,0,0\n",
+            "row 3: column 'time' is '1', expected a time later",
+        ),
         ("a.tum", "0 0 0 0 0 0 0 1\n1 2 0\n", "row 2: 3 values, expected 8"),
-        ("a.tum", "0 0 0 0 0 0 0 1\n1 2 0 0 0 0 0 5\n", "row 2: column 'qw' is '5': it does not make a rotation"),
+        (
+            "a.tum",
+            "0 0 0 0 0 0 0 1\n1 2 0 0 0 0 0 5\n",
+            "row 2: column 'qw' is '5': it does not make a rotation",
+        ),
         ("a.tum", "0 0 0 0 0 0 0 1\n", "has 1 poses; give at least two"),
-        ("a.csv", "i,j,forward,left,turn\n0,1,1,0,90\n", "row 2: column 'turn' is '90', expected -6.28319 to 6.28319"),
-        ("a.csv", "i,j,forward,left,turn,sigma\n0,1,1,0,0,1e-30\n", "row 2: column 'sigma' is '1e-30'"),
-        ("a.csv", "i,j,forward,left,turn\n2,2,1,0,0\n", "row 2: column 'j' is '2': it must differ from i"),
+        (
+            "a.csv",
+            "i,j,forward,left,turn\n0,1,1,0,90\n",
+            "row 2: column 'turn' is '90', expected -6.28319 to 6.28319",
+        ),
+        (
+            "a.csv",
+            "i,j,forward,left,turn,sigma\n0,1,1,0,0,1e-30\n",
+            "row 2: column 'sigma' is '1e-30'",
+        ),
+        (
+            "a.csv",
+            "i,j,forward,left,turn\n2,2,1,0,0\n",
+            "row 2: column 'j' is '2': it must differ from i",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_is_named(name: str, text: str, words: str, tmp_path: Path) -> None:
@@ -67,12 +87,19 @@ def test_motions_between_two_times_are_those_of_poses_and_of_motions(tmp_path: P
             cos, sin = np.cos(pose[2]), np.sin(pose[2])
             pose = pose + np.array([cos * forward - sin * left, sin * forward + cos * left, turn])
         poses.append(pose)
-    rows = [f"{n * 100_000_000},{x},{y},{np.angle(np.exp(1j * yaw))}" for n, (x, y, yaw) in enumerate(poses)]
-    rows = [f"1{int(row.split(',')[0]):018d},{row.split(',', 1)[1]}" for row in rows]  # nanoseconds since 1970
+    rows = [
+        f"{n * 100_000_000},{x},{y},{np.angle(np.exp(1j * yaw))}"
+        for n, (x, y, yaw) in enumerate(poses)
+    ]
+    # Nanoseconds since 1970.
+    rows = [f"1{int(row.split(',')[0]):018d},{row.split(',', 1)[1]}" for row in rows]
     (tmp_path / "poses.csv").write_text("\n".join(["time,x,y,yaw", *rows]))
     first, second = read_track(tmp_path / "motions.csv"), read_track(tmp_path / "poses.csv")
     for n in range(1, 20):
-        one, other = first.between((n - 1) / 10, n / 10), second.between(1e9 + (n - 1) / 10, 1e9 + n / 10)
+        one, other = (
+            first.between((n - 1) / 10, n / 10),
+            second.between(1e9 + (n - 1) / 10, 1e9 + n / 10),
+        )
         assert one is not None
         assert other is not None
         assert (one.forward, one.left) == pytest.approx(motions[n, :2].tolist())

@@ -20,12 +20,15 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    # Not the attribute of `time` itself: the event loops of servers in other threads would wait by this clock.
+    # Not the attribute of `time` itself: the event loops of servers in other threads would wait by
+    # this clock.
     monkeypatch.setattr("mappable.progress.time", SimpleNamespace(monotonic=clock))
     return clock
 
 
-def test_without_a_terminal_long_work_prints_a_line_per_minute(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_long_work_prints_a_line_per_minute(
+    clock: Clock, capfd: pytest.CaptureFixture[str]
+) -> None:
     with progress_bar("training", 6000) as advance:
         for step in range(60):
             clock.seconds += 10
@@ -39,7 +42,9 @@ def test_without_a_terminal_long_work_prints_a_line_per_minute(clock: Clock, cap
     assert last == "training: 6,000 of 6,000 in 10 min"
 
 
-def test_one_bar_says_how_long_the_whole_command_takes(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
+def test_one_bar_says_how_long_the_whole_command_takes(
+    clock: Clock, capfd: pytest.CaptureFixture[str]
+) -> None:
     with one_bar("start", [("packing", 30.0), ("frozen layers", 100.0), ("training", 270.0)]):
         for title in ("packing images", "training triplet"):  # the frozen layers are known already
             for _ in track(range(10), title, 10):

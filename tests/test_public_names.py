@@ -12,7 +12,16 @@ import pytest
 import mappable
 from mappable.lazy_names import homes
 
-ROOMS = ("places", "readers", "features", "learning", "maps", "localization", "evaluation", "recovery")
+ROOMS = (
+    "places",
+    "readers",
+    "features",
+    "learning",
+    "maps",
+    "localization",
+    "evaluation",
+    "recovery",
+)
 
 
 def names(package: ModuleType) -> dict[str, str]:
@@ -28,13 +37,20 @@ def test_each_public_name_is_there_and_documented(room: str) -> None:
     for name, home in names(package).items():
         assert getattr(package, name) is getattr(import_module(home), name)
         assert getattr(package, name).__doc__, f"{name} says nothing about itself"
-        assert name not in modules, f"importing the module {name} would hide the name {package.__name__}.{name}"
+        assert name not in modules, (
+            f"importing the module {name} would hide the name {package.__name__}.{name}"
+        )
 
 
 @pytest.mark.medium
 def test_importing_the_package_loads_no_heavy_library() -> None:
-    code = "import sys, mappable.maps; print([name for name in ('numpy', 'torch', 'pyarrow') if name in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code = (
+        "import sys, mappable.maps; print([name for name in ('numpy', 'torch', 'pyarrow') if name"
+        " in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "[]"
 
 

@@ -10,7 +10,10 @@ def test_a_stream_follows_from_seed_purpose_and_number_alone() -> None:
     drawn = [generator(*key).random(3).tolist() for key in keys]
     assert [generator(*key).random(3).tolist() for key in keys] == drawn
     assert len({tuple(numbers) for numbers in drawn}) == len(keys)
-    assert generator(1, Purpose.WEIGHTS).random(3).tolist() == generator(1, Purpose.WEIGHTS, 0).random(3).tolist()
+    assert (
+        generator(1, Purpose.WEIGHTS).random(3).tolist()
+        == generator(1, Purpose.WEIGHTS, 0).random(3).tolist()
+    )
 
 
 def test_purposes_keep_their_streams() -> None:

@@ -1,4 +1,6 @@
-"""Sets that mark references and queries but no splits, from their reader to what trains, is a landmark and is asked."""
+"""Sets that mark references and queries but no splits, from their reader to what trains, is a
+landmark and is asked.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,23 +33,41 @@ def pittsburgh(root: Path) -> Places:
     names = np.empty((6, 1), dtype=object)
     names[:, 0] = [f"000/{number:06d}_pitch1_yaw1.jpg" for number in range(6)]
     utm = np.stack([EAST, np.full(6, NORTH)])
-    fields = {"dbImageFns": names[:4], "utmDb": utm[:, :4], "qImageFns": names[4:], "utmQ": utm[:, 4:]}
+    fields = {
+        "dbImageFns": names[:4],
+        "utmDb": utm[:, :4],
+        "qImageFns": names[4:],
+        "utmQ": utm[:, 4:],
+    }
     scipy.io.savemat(root / "pittsburgh.mat", {"dbStruct": fields})
     return read_places("pittsburgh", root)
 
 
 def manifest(root: Path) -> Places:
-    rows = [f"{row}.jpg,{east},{NORTH},{'reference' if row < 4 else 'query'}" for row, east in enumerate(EAST)]
+    rows = [
+        f"{row}.jpg,{east},{NORTH},{'reference' if row < 4 else 'query'}"
+        for row, east in enumerate(EAST)
+    ]
     (root / "places.csv").write_text("\n".join(["path,x,y,role", *rows]))
     return read_places("manifest", root)
 
 
-@pytest.mark.parametrize("read", [utm_names, pytest.param(pittsburgh, marks=pytest.mark.medium), manifest])
-def test_queries_do_not_train_and_are_no_landmarks(read: Callable[[Path], Places], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "read", [utm_names, pytest.param(pittsburgh, marks=pytest.mark.medium), manifest]
+)
+def test_queries_do_not_train_and_are_no_landmarks(
+    read: Callable[[Path], Places], tmp_path: Path
+) -> None:
     places = read(tmp_path)
-    known, questions = (np.flatnonzero(places.role == role).tolist() for role in ("reference", "query"))
+    known, questions = (
+        np.flatnonzero(places.role == role).tolist() for role in ("reference", "query")
+    )
     assert (set(places.split), len(known), len(questions)) == ({""}, 4, 2)
-    data = select(places, ImageRows(np.arange(6 * 12, dtype=np.uint8).reshape(6, 2, 2, 3), np.arange(6)), queries=4)
+    data = select(
+        places,
+        ImageRows(np.arange(6 * 12, dtype=np.uint8).reshape(6, 2, 2, 3), np.arange(6)),
+        queries=4,
+    )
     assert (data.images.rows.tolist(), len(data.queries)) == (known, 0)
     built = build_map_of(Described(places, np.eye(6, dtype=np.float32)), "encoder", every=True)
     assert built.landmarks.places.path.tolist() == places.path[known].tolist()

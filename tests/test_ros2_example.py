@@ -53,7 +53,10 @@ class Told:
 def test_it_is_silent_until_sure_and_gives_one_initial_pose(follower: Any) -> None:
     told = Told(False, True, True, False, True)
     robot = follower.Follower(told)
-    topics = [[pose.topic for pose in robot.image(np.zeros((2, 2, 3), np.uint8), float(n))[1]] for n in range(5)]
+    topics = [
+        [pose.topic for pose in robot.image(np.zeros((2, 2, 3), np.uint8), float(n))[1]]
+        for n in range(5)
+    ]
     both = ["/initialpose", "/global_pose"]
     assert topics == [[], both, ["/global_pose"], [], both]
 
@@ -83,7 +86,8 @@ def test_poses_go_through_a_bag(follower: Any, tmp_path: Path) -> None:
     pose = follower.pose_of(FOUND, "/global_pose", "map")
     stamp = kinds["builtin_interfaces/msg/Time"](12, 500_000_000)
     inner = kinds["geometry_msgs/msg/Pose"](
-        kinds["geometry_msgs/msg/Point"](*pose.position), kinds["geometry_msgs/msg/Quaternion"](*pose.orientation)
+        kinds["geometry_msgs/msg/Point"](*pose.position),
+        kinds["geometry_msgs/msg/Quaternion"](*pose.orientation),
     )
     message = kinds[name](
         kinds["std_msgs/msg/Header"](stamp, pose.frame),
@@ -96,12 +100,18 @@ def test_poses_go_through_a_bag(follower: Any, tmp_path: Path) -> None:
         ((connection, _, raw),) = reader.messages()
     read: Any = store.deserialize_cdr(raw, connection.msgtype)
     assert (connection.topic, read.header.frame_id) == ("/global_pose", "map")
-    assert (read.pose.pose.position.x, read.pose.pose.position.y, read.pose.pose.position.z) == (3.0, 4.0, 0.0)
+    assert (read.pose.pose.position.x, read.pose.pose.position.y, read.pose.pose.position.z) == (
+        3.0,
+        4.0,
+        0.0,
+    )
     turned = read.pose.pose.orientation
     assert 2 * np.arctan2(turned.z, turned.w) == pytest.approx(1.0)
     covariance = read.pose.covariance.reshape(6, 6)
     np.testing.assert_allclose(covariance[:2, :2], FOUND.covariance)
     assert covariance[5, 5] == pytest.approx(0.01)
     assert (np.linalg.eigvalsh(covariance) > 0).all()
-    without = follower.pose_of(replace(FOUND, heading=None, heading_deviation=None), "/global_pose", "map")
+    without = follower.pose_of(
+        replace(FOUND, heading=None, heading_deviation=None), "/global_pose", "map"
+    )
     assert without.covariance[35] == 1e6

@@ -20,8 +20,15 @@ def by_decimal(text: str, unit: str) -> int:
     return int(Decimal(text).scaleb(PLACES[unit], EXACT).to_integral_value(ROUND_DOWN, EXACT))
 
 
-@given(st.integers(0, 10**12), st.text("0123456789", max_size=15), st.sampled_from(["", "+", "-"]), UNITS)
-def test_decimals_agree_with_decimal_arithmetic(whole: int, decimals: str, sign: str, unit: str) -> None:
+@given(
+    st.integers(0, 10**12),
+    st.text("0123456789", max_size=15),
+    st.sampled_from(["", "+", "-"]),
+    UNITS,
+)
+def test_decimals_agree_with_decimal_arithmetic(
+    whole: int, decimals: str, sign: str, unit: str
+) -> None:
     text = f"{sign}{whole}" + (f".{decimals}" if decimals else "")
     expected = by_decimal(text, unit)
     if abs(expected) > LARGEST:
@@ -32,7 +39,9 @@ def test_decimals_agree_with_decimal_arithmetic(whole: int, decimals: str, sign:
 
 
 @given(DATES, st.integers(0, 999), st.integers(-1439, 1439))
-def test_iso_text_with_nine_decimals_and_an_offset_is_exact(moment: datetime, extra: int, offset: int) -> None:
+def test_iso_text_with_nine_decimals_and_an_offset_is_exact(
+    moment: datetime, extra: int, offset: int
+) -> None:
     moment = moment.replace(tzinfo=timezone(timedelta(minutes=offset)))
     elapsed = moment - datetime(1970, 1, 1, tzinfo=UTC)
     expected = (elapsed // timedelta(microseconds=1)) * 1000 + extra
@@ -69,7 +78,9 @@ FIRST_OF_1974, LAST_OF_2261 = 126_230_400, 9_214_646_400  # seconds
 
 
 @given(st.integers(FIRST_OF_1974 * 10**9, LAST_OF_2261 * 10**9), UNITS, st.booleans())
-def test_the_unit_of_a_date_from_1974_on_is_guessed(time: int, unit: str, with_decimals: bool) -> None:
+def test_the_unit_of_a_date_from_1974_on_is_guessed(
+    time: int, unit: str, with_decimals: bool
+) -> None:
     whole, rest = divmod(time, 10 ** PLACES[unit])
     text = f"{whole}.{rest}" if with_decimals else str(whole)
     assert guess_unit(text) == guess_unit(f" +{text} ") == unit

@@ -1,6 +1,8 @@
-"""Wheels built in a fresh clone, installed in an empty environment, run the main commands and the page.
+"""Wheels built in a fresh clone, installed in an empty environment, run the main commands and the
+page.
 
-With MAPPABLE_DIST, a folder that `make release` made, these tests use the wheels and the sdist in it.
+With MAPPABLE_DIST, a folder that `make release` made, these tests use the wheels and the sdist in
+it.
 """
 
 import email
@@ -47,7 +49,9 @@ def wheel(clone: Path) -> Path:
     if DIST:
         return released("mappable-*.whl")
     assert not (clone / "src/mappable/service/viewer/vendor").exists()
-    subprocess.run([sys.executable, *PIP, "wheel", clone, "--no-deps", "--wheel-dir", clone.parent], check=True)
+    subprocess.run(
+        [sys.executable, *PIP, "wheel", clone, "--no-deps", "--wheel-dir", clone.parent], check=True
+    )
     (built,) = clone.parent.glob("mappable-*.whl")
     return built
 
@@ -58,7 +62,8 @@ def worlds(clone: Path) -> Path:
     if DIST:
         return released("mappable_worlds-*.whl")
     subprocess.run(
-        [sys.executable, *PIP, "wheel", clone / "worlds", "--no-deps", "--wheel-dir", clone.parent], check=True
+        [sys.executable, *PIP, "wheel", clone / "worlds", "--no-deps", "--wheel-dir", clone.parent],
+        check=True,
     )
     (built,) = clone.parent.glob("mappable_worlds-*.whl")
     return built
@@ -95,8 +100,12 @@ def environment() -> dict[str, str]:
 def test_the_wheel_contains_every_file_of_the_package(clone: Path, wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     package = clone / "src/mappable"
-    assert {f"mappable/{file.relative_to(package)}" for file in package.rglob("*") if file.is_file()} <= names
-    assert names >= {f"mappable/service/viewer/vendor/{name}" for name in ("plotly.min.js", "plotly-LICENSE.txt")}
+    assert {
+        f"mappable/{file.relative_to(package)}" for file in package.rglob("*") if file.is_file()
+    } <= names
+    assert names >= {
+        f"mappable/service/viewer/vendor/{name}" for name in ("plotly.min.js", "plotly-LICENSE.txt")
+    }
     assert "mappable/py.typed" in names
     assert any(name.startswith("mappable/presets/") for name in names)
     assert not [name for name in names if not name.startswith(("mappable/", "mappable-"))]
@@ -124,8 +133,17 @@ def test_an_sdist_contains_what_a_wheel_needs(clone: Path, wheel: Path, tmp_path
     with tarfile.open(packed) as archive:
         archive.extractall(tmp_path, filter="data")
     # Without a package index: plotly.js comes from the sdist.
-    offline = environment() | {"PIP_NO_INDEX": "1", "PIP_INDEX_URL": "http://127.0.0.1:9", "PIP_FIND_LINKS": ""}
-    subprocess.run([*build, "wheel"], cwd=tmp_path / packed.name.removesuffix(".tar.gz"), env=offline, check=True)
+    offline = environment() | {
+        "PIP_NO_INDEX": "1",
+        "PIP_INDEX_URL": "http://127.0.0.1:9",
+        "PIP_FIND_LINKS": "",
+    }
+    subprocess.run(
+        [*build, "wheel"],
+        cwd=tmp_path / packed.name.removesuffix(".tar.gz"),
+        env=offline,
+        check=True,
+    )
     (again,) = tmp_path.glob("mappable-*.whl")
     assert sorted(zipfile.ZipFile(again).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
 
@@ -135,7 +153,9 @@ def test_the_core_alone_starts_locates_and_serves_and_names_what_the_demo_needs(
 ) -> None:
     def run(line: str) -> "subprocess.CompletedProcess[str]":
         words = [installed / "mappable", *line.split()]
-        return subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+        return subprocess.run(
+            words, cwd=tmp_path, env=environment(), capture_output=True, text=True
+        )
 
     def mappable(line: str) -> str:
         done = run(line)
@@ -156,7 +176,10 @@ def test_the_core_alone_starts_locates_and_serves_and_names_what_the_demo_needs(
     # With the worlds.
     subprocess.run([installed / "python", *PIP, "install", "--no-deps", worlds], check=True)
     mappable("simulate street-v1-demo town --every 20 --size 64x48")
-    mappable("train town model --preset street-laptop --set iterations=2 --set size=64x48 --set init_images=10")
+    mappable(
+        "train town model --preset street-laptop --set iterations=2 --set size=64x48 --set"
+        " init_images=10"
+    )
     mappable("map build town map --encoder model --landmarks 10")
     photo = next((tmp_path / "town/images").rglob("*.*"))
     assert photo.name in mappable(f"locate map {photo}")
@@ -182,7 +205,9 @@ def assert_served(installed: Path, folder: Path, place_map: str) -> None:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
         assert "plotly.min.js" in page
-        library = urllib.request.urlopen(f"{address}/viewer/vendor/plotly.min.js", timeout=30).read()
+        library = urllib.request.urlopen(
+            f"{address}/viewer/vendor/plotly.min.js", timeout=30
+        ).read()
         assert len(library) > 1_000_000
         assert urllib.request.urlopen(f"{address}/viewer/main.js", timeout=30).status == 200
     finally:

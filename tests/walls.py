@@ -12,7 +12,8 @@ from mappable.places.frames import Frame
 from mappable.places.table import Places
 
 WIDTH, HEIGHT, PIXELS_PER_METRE = 64, 48, 4
-Drive = tuple[str, float, float, float]  # split, first place and distance between places in metres, light
+# Split, first place and distance between places in metres, light.
+Drive = tuple[str, float, float, float]
 
 
 def draw_wall(folder: Path, drives: Mapping[str, Drive], length: float, frame: Frame) -> Places:
@@ -21,12 +22,20 @@ def draw_wall(folder: Path, drives: Mapping[str, Drive], length: float, frame: F
     size = WIDTH + int(length * PIXELS_PER_METRE), HEIGHT
     coarse = Image.fromarray(random.integers(0, 256, (4, size[0] // 24, 3), dtype=np.uint8))
     wall: Floats = np.asarray(coarse.resize(size, Image.Resampling.BICUBIC), dtype=np.float64)
-    rows = [(name, x) for name, (_, first, step, _) in drives.items() for x in np.arange(first, length, step)]
+    rows = [
+        (name, x)
+        for name, (_, first, step, _) in drives.items()
+        for x in np.arange(first, length, step)
+    ]
     for name, x in rows:
         left = int(x * PIXELS_PER_METRE)
-        pixels = wall[:, left : left + WIDTH] * drives[name][3] + random.normal(0, 3, (HEIGHT, WIDTH, 3))
+        pixels = wall[:, left : left + WIDTH] * drives[name][3] + random.normal(
+            0, 3, (HEIGHT, WIDTH, 3)
+        )
         (folder / name).mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(folder / name / f"{10 * x:05.0f}.png")
+        Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(
+            folder / name / f"{10 * x:05.0f}.png"
+        )
     places = Places(
         path=[f"{name}/{10 * x:05.0f}.png" for name, x in rows],
         x=[x for _, x in rows],

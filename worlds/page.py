@@ -15,7 +15,14 @@ from mappable_worlds.presets import PRESETS, find_preset
 from mappable_worlds.statistics import Statistics, statistics
 
 HERE = Path(__file__).parent
-STREET = ("train-sun", "train-snow", "train-overcast", "train-night-rain", "test-night", "test-rain")
+STREET = (
+    "train-sun",
+    "train-snow",
+    "train-overcast",
+    "train-night-rain",
+    "test-night",
+    "test-rain",
+)
 ROOMS = ("cloudy-run1", "sunny-run1", "night-run1")
 SHEETS = {
     "../docs/street.jpg": ("street-v1", {"": STREET}, 6),
@@ -23,7 +30,11 @@ SHEETS = {
     "pictures/street-parts.jpg": (
         "street-v1",
         {
-            "region B": ("region-b-reference-overcast", "region-b-query-night", "region-b-query-rain"),
+            "region B": (
+                "region-b-reference-overcast",
+                "region-b-query-night",
+                "region-b-query-rain",
+            ),
             "the wing that no training run enters": ("wing-reference-overcast", "wing-query-night"),
             "another camera": ("camera-query-overcast", "camera-query-night"),
             "leaving the map": ("leaving-query-overcast", "leaving-query-night"),
@@ -33,14 +44,22 @@ SHEETS = {
     "pictures/rooms-parts.jpg": (
         "rooms-v1",
         {
-            "region B": ("region-b-reference-cloudy", "region-b-query-sunny", "region-b-query-night"),
+            "region B": (
+                "region-b-reference-cloudy",
+                "region-b-query-sunny",
+                "region-b-query-night",
+            ),
             "the wing that no training run enters": ("wing-reference-cloudy", "wing-query-night"),
             "another camera": ("camera-query-cloudy",),
             "leaving the map": ("leaving-query-cloudy", "leaving-query-night"),
         },
         6,
     ),
-    "pictures/street-3d.jpg": ("street-v1-3d", {"": ("train-sun", "test-overcast", "test-night")}, 6),
+    "pictures/street-3d.jpg": (
+        "street-v1-3d",
+        {"": ("train-sun", "test-overcast", "test-night")},
+        6,
+    ),
     "pictures/rooms-3d.jpg": ("rooms-v1-3d", {"": ("train-sunny", "test-cloudy", "test-night")}, 6),
 }
 
@@ -62,7 +81,9 @@ def sheet(file: Path, name: str, groups: dict[str, tuple[str, ...]], columns: in
 
 
 def counts(*names: str) -> Callable[[Statistics], str]:
-    return lambda one: " / ".join(f"{one.images.get(name, 0):,}" for name in names if name in one.images)
+    return lambda one: " / ".join(
+        f"{one.images.get(name, 0):,}" for name in names if name in one.images
+    )
 
 
 ROWS: dict[str, Callable[[Statistics], str]] = {
@@ -71,8 +92,12 @@ ROWS: dict[str, Callable[[Statistics], str]] = {
     "route, m": lambda one: f"{one.length:,.0f}",
     "images on the spot, per run": lambda one: f"{one.on_the_spot}",
     "heights, m": lambda one: f"{one.height:.1f}",
-    "look alike: places, groups": lambda one: f"{sum(one.look_alikes.values())}, {len(one.look_alikes)}",
-    "landmarks; farthest training image, m": lambda one: f"{one.landmarks}; {one.covering_radius:.2f}",
+    "look alike: places, groups": lambda one: (
+        f"{sum(one.look_alikes.values())}, {len(one.look_alikes)}"
+    ),
+    "landmarks; farthest training image, m": lambda one: (
+        f"{one.landmarks}; {one.covering_radius:.2f}"
+    ),
     "upper bound, both radii": lambda one: f"{one.positive_bound:.1%}, {one.negative_bound:.1%}",
 }
 
@@ -83,8 +108,13 @@ def fill_in(page: Path) -> None:
     for preset in PRESETS.values():
         world, drives = plan(preset)
         found.append(statistics(table(preset, drives), preset, world))
-    lines = ["| | " + " | ".join(f"`{name}`" for name in PRESETS) + " |", "|---" * (len(PRESETS) + 1) + "|"]
-    lines += [f"| {label} | " + " | ".join(map(write, found)) + " |" for label, write in ROWS.items()]
+    lines = [
+        "| | " + " | ".join(f"`{name}`" for name in PRESETS) + " |",
+        "|---" * (len(PRESETS) + 1) + "|",
+    ]
+    lines += [
+        f"| {label} | " + " | ".join(map(write, found)) + " |" for label, write in ROWS.items()
+    ]
     before, rest = page.read_text().split("## Statistics\n", 1)
     after = rest[rest.rindex("|\n", 0, rest.index("\n## ")) + 2 :]  # the text after the old table
     page.write_text(before + "## Statistics\n\n" + "\n".join(lines) + "\n" + after)

@@ -1,7 +1,8 @@
 """Mappable learns image features whose distances are metres.
 
-`__init__.pyi` lists the public names of this package. Each room (`mappable.places`, `mappable.maps`, ...) lists its
-public names in its own `__init__.pyi`. Everything else may change. Names load on first use: `import mappable` is fast.
+`__init__.pyi` lists the public names of this package. Each room (`mappable.places`,
+`mappable.maps`, ...) lists its public names in its own `__init__.pyi`. Everything else may change.
+Names load on first use: `import mappable` is fast.
 """
 
 from typing import Any

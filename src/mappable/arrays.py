@@ -10,11 +10,13 @@ Bools = NDArray[np.bool_]
 Pixels = NDArray[np.uint8]
 Strings = NDArray[np.object_]  # of str
 
-MAX_COORDINATE = 1e9  # a larger number marks a missing value, such as 1e38; squares of 1e200 would overflow
+# A larger number marks a missing value, such as 1e38; squares of 1e200 would overflow.
+MAX_COORDINATE = 1e9
 
 
 def evenly(available: int, count: int, *, nearest: bool = False) -> Ints:
-    """Choose at most `count` of the indices 0 to `available` - 1, evenly spaced; the first and the last are included.
+    """Choose at most `count` of the indices 0 to `available` - 1, evenly spaced; the first and the
+    last are included.
 
     A position between two indices is rounded down, or with `nearest` to the nearer index.
 
@@ -26,7 +28,8 @@ def evenly(available: int, count: int, *, nearest: bool = False) -> Ints:
 
 
 def path_length(positions: Floats) -> Floats:
-    """Length of the path from the first position to each position: (n, k) positions give (n,) lengths.
+    """Length of the path from the first position to each position: (n, k) positions give (n,)
+    lengths.
 
     >>> path_length(np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 5.0]])).tolist()
     [0.0, 5.0, 6.0]

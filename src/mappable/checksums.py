@@ -11,7 +11,8 @@ from mappable.files import reading
 
 PREFIX, DIGITS = b"mappable-xxh3:", 32
 UNSEALED = (PREFIX + b"0" * DIGITS).decode()  # the text that `seal` replaces
-SEAL = re.compile(PREFIX + rb"([0-9a-f]{32})?")  # with damaged digits it matches too, but never the content
+# With damaged digits it matches too, but never the content.
+SEAL = re.compile(PREFIX + rb"([0-9a-f]{32})?")
 CHUNK = 1 << 22  # bytes read at a time
 
 
@@ -36,17 +37,22 @@ def seal(content: bytes) -> bytes:
 
 
 def check_seal(content: Any, file: Path, start: int = 0, end: int | None = None) -> bool:
-    """Return True if the content of `file` matches its seal, and False if it has none. Raise if it does not match.
+    """Return True if the content of `file` matches its seal, and False if it has none. Raise if it
+    does not match.
 
     The seal is between the bytes `start` and `end`. `content` may be mapped into memory.
     """
-    seals = list(SEAL.finditer(content, start, len(content) if end is None else min(end, len(content))))
+    seals = list(
+        SEAL.finditer(content, start, len(content) if end is None else min(end, len(content)))
+    )
     if not seals:
         return False
     data = memoryview(content)
     try:
         if not any(_matches(data, found.start(1), found.group(1)) for found in seals):
-            raise DamagedFileError(f"{file}: damaged, or changed by another program (its checksum does not match)")
+            raise DamagedFileError(
+                f"{file}: damaged, or changed by another program (its checksum does not match)"
+            )
     finally:
         data.release()
     return True

@@ -1,4 +1,6 @@
-"""Read JSON, .npy, Parquet and safetensors from anyone: check sizes before memory is used, then the checksum."""
+"""Read JSON, .npy, Parquet and safetensors from anyone: check sizes before memory is used, then the
+checksum.
+"""
 
 import io
 import json
@@ -22,10 +24,12 @@ from mappable.errors import BadInputError, DamagedFileError
 from mappable.files import reading
 
 MAX_JSON = 2**26  # bytes; Python needs up to 20 times as much memory
-MAX_METADATA = 2**31 - 1  # bytes of metadata in a Parquet file; notes about millions of images are long
+# Bytes of metadata in a Parquet file; notes about millions of images are long.
+MAX_METADATA = 2**31 - 1
 MAX_ROWS_IF_SMALL = 1_000_000  # rows of a Parquet file that may be more than its bytes
 MAX_SAFETENSORS_HEADER = 100_000_000  # bytes; the library's own limit
-MAX_DECODED_IF_SMALL, MAX_EXPANSION = 2**28, 64  # bytes of a decoded Parquet file, and per byte of a large file
+# Bytes of a decoded Parquet file, and per byte of a large file.
+MAX_DECODED_IF_SMALL, MAX_EXPANSION = 2**28, 64
 NUMBER_BYTES = 8  # of a column, per row
 MAX_NPY_HEADER = 10_000  # bytes; NumPy's own limit, which it applies after reading
 NUMBERS = "biufc"  # NumPy's kinds of types that a .npy file may have
@@ -39,7 +43,9 @@ def read_bytes(file: Path, limit: int = MAX_JSON) -> bytes:
 
 
 def parse_json(text: str | bytes, limit: int = MAX_JSON) -> Any:
-    """Parse JSON. Raise a ValueError if it is not JSON, has more than `limit` bytes, or is nested too deeply."""
+    """Parse JSON. Raise a ValueError if it is not JSON, has more than `limit` bytes, or is nested
+    too deeply.
+    """
     if len(text) > limit:
         raise ValueError(f"its JSON has over {limit:,} bytes")
     try:
@@ -58,34 +64,50 @@ def read_json(file: Path, limit: int = MAX_JSON) -> Any:
 
 
 def read_npy(
-    file: Path, *, shape: tuple[int, ...] | None = None, dtype: str | None = None, mapped: bool = False
+    file: Path,
+    *,
+    shape: tuple[int, ...] | None = None,
+    dtype: str | None = None,
+    mapped: bool = False,
 ) -> NDArray[Any]:
-    """Read an array of numbers from a .npy file; with `mapped`, map it into memory and read nothing yet.
+    """Read an array of numbers from a .npy file; with `mapped`, map it into memory and read nothing
+    yet.
 
-    The header is compared with the length of the file, and with `shape` and `dtype`, before memory is used.
+    The header is compared with the length of the file, and with `shape` and `dtype`, before memory
+    is used.
     """
     try:
         with reading(file), file.open("rb") as stream:
             found, order, kind = _npy_header(stream, file.stat().st_size)
-            if (shape is not None and found != shape) or (dtype is not None and kind != np.dtype(dtype)):
+            if (shape is not None and found != shape) or (
+                dtype is not None and kind != np.dtype(dtype)
+            ):
                 expected = " of shape ".join(str(part) for part in (dtype or kind, shape or found))
-                raise BadInputError(f"{file}: the array is {kind} of shape {found}, expected {expected}")
+                raise BadInputError(
+                    f"{file}: the array is {kind} of shape {found}, expected {expected}"
+                )
             if mapped and 0 not in found:
                 return np.memmap(file, kind, "r", stream.tell(), found, order)
             return np.fromfile(stream, kind, prod(found)).reshape(found, order=order)
     except ValueError as error:
         reason = str(error).splitlines()[0]
-        raise DamagedFileError(f"{file}: damaged, or not a .npy file of numbers ({reason})") from None
+        raise DamagedFileError(
+            f"{file}: damaged, or not a .npy file of numbers ({reason})"
+        ) from None
 
 
 def npy_from_bytes(content: bytes) -> NDArray[Any]:
-    """An array of numbers from the content of a .npy file; raise a ValueError if it is damaged or something else."""
+    """An array of numbers from the content of a .npy file; raise a ValueError if it is damaged or
+    something else.
+    """
     stream = io.BytesIO(content)
     shape, order, kind = _npy_header(stream, len(content))
     return np.frombuffer(content, kind, prod(shape), stream.tell()).reshape(shape, order=order)
 
 
-def _npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
+def _npy_header(
+    stream: IO[bytes], size: int
+) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
     """The shape, order and type in the header of a .npy file of `size` bytes.
 
     Raise a ValueError unless it is an array of numbers of this size.
@@ -94,7 +116,10 @@ def _npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], Literal[
         raise ValueError("it has several arrays, like a .npz file")
     stream.seek(0)
     version = np.lib.format.read_magic(stream)
-    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    headers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
     if version not in headers:
         raise ValueError(f"version {version[0]}.{version[1]} is for arrays of records")
     length_at = stream.tell()
@@ -103,7 +128,8 @@ def _npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], Literal[
     stream.seek(length_at)
     try:
         shape, fortran, kind = headers[version](stream)
-    except Exception as error:  # NumPy parses the header as Python code, so almost any exception is possible
+    # NumPy parses the header as Python code, so almost any exception is possible.
+    except Exception as error:
         raise ValueError(f"its header cannot be read: {type(error).__name__}") from None
     if kind.hasobject or kind.kind not in NUMBERS:
         raise ValueError(f"its type is {str(kind)[:80]}")
@@ -116,23 +142,27 @@ def _npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], Literal[
     return shape, "F" if fortran else "C", kind
 
 
-def read_parquet(file: Path, *, rows: int | None = None, columns: list[str] | None = None) -> pyarrow.Table:
+def read_parquet(
+    file: Path, *, rows: int | None = None, columns: list[str] | None = None
+) -> pyarrow.Table:
     """Read one Parquet file, or some of its columns, and check its seal if it has one.
 
-    Raise before reading if its metadata do not say `rows` rows; without `rows`, if they say more rows than the file can
-    have. Folder names such as `year=2026` add no columns.
+    Raise before reading if its metadata do not say `rows` rows; without `rows`, if they say more
+    rows than the file can have. Folder names such as `year=2026` add no columns.
     """
     with reading(file):
         content = file.read_bytes()
     footer = int.from_bytes(content[-8:-4], "little") + 8
     check_seal(content, file, max(0, len(content) - footer))
-    # Memory of Arrow, not of Python: a thread of Arrow may free it while Python ends, and would then abort the program.
+    # Memory of Arrow, not of Python: a thread of Arrow may free it while Python ends, and would
+    # then abort the program.
     memory = pyarrow.allocate_buffer(len(content))
     memoryview(memory).cast("B")[:] = content
     with _parquet_errors(file):
         source = pyarrow.BufferReader(memory)
         schema = pyarrow.parquet.read_schema(source)
-        # Texts stay in dictionaries until their lengths are known: a file can repeat a long text a million times.
+        # Texts stay in dictionaries until their lengths are known: a file can repeat a long text a
+        # million times.
         texts = [field.name for field in schema if pyarrow.types.is_string(field.type)]
         limit = max(MAX_DECODED_IF_SMALL, MAX_EXPANSION * len(content))
         with pyarrow.parquet.ParquetFile(
@@ -142,15 +172,29 @@ def read_parquet(file: Path, *, rows: int | None = None, columns: list[str] | No
             if rows is not None and found != rows:
                 raise BadInputError(f"{file}: the table has {found:,} rows, expected {rows:,}")
             if found > max(len(content), MAX_ROWS_IF_SMALL):
-                raise DamagedFileError(f"{file}: damaged ({found:,} rows cannot be in {len(content):,} bytes)")
+                raise DamagedFileError(
+                    f"{file}: damaged ({found:,} rows cannot be in {len(content):,} bytes)"
+                )
             if found * len(columns or schema) * NUMBER_BYTES > limit:
-                raise DamagedFileError(f"{file}: damaged (it has over {limit:,} bytes after decompression)")
+                raise DamagedFileError(
+                    f"{file}: damaged (it has over {limit:,} bytes after decompression)"
+                )
             table = parquet.read(columns)
-            if sum(_text_length(chunk) for column in table.columns for chunk in column.chunks) > limit:
-                raise DamagedFileError(f"{file}: damaged (its texts have over {limit:,} bytes after decompression)")
-            wanted = schema if columns is None else pyarrow.schema([schema.field(name) for name in table.column_names])
+            if (
+                sum(_text_length(chunk) for column in table.columns for chunk in column.chunks)
+                > limit
+            ):
+                raise DamagedFileError(
+                    f"{file}: damaged (its texts have over {limit:,} bytes after decompression)"
+                )
+            wanted = (
+                schema
+                if columns is None
+                else pyarrow.schema([schema.field(name) for name in table.column_names])
+            )
             table = table.cast(wanted)
-            # The metadata of the file itself, because those of the schema are a copy from before the file was sealed.
+            # The metadata of the file itself, because those of the schema are a copy from before
+            # the file was sealed.
             return table.replace_schema_metadata(parquet.metadata.metadata)
 
 
@@ -176,8 +220,8 @@ def read_safetensors(
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """The metadata and the tensors of a safetensors file, and check its seal if it has one.
 
-    `names` selects tensors; names that the file lacks are skipped. The library itself compares all lengths with the
-    file before it uses memory.
+    `names` selects tensors; names that the file lacks are skipped. The library itself compares all
+    lengths with the file before it uses memory.
     """
     with reading(file), file.open("rb") as stream:
         if file.stat().st_size > 8:  # else the library refuses it
@@ -193,7 +237,9 @@ def read_safetensors(
 
 
 def parse_safetensors(content: bytes, file: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
-    """The metadata and the arrays of a safetensors file with this content; check its seal if it has one."""
+    """The metadata and the arrays of a safetensors file with this content; check its seal if it has
+    one.
+    """
     end = 8 + min(int.from_bytes(content[:8], "little"), MAX_SAFETENSORS_HEADER)
     check_seal(content, file, 8, end)
     try:

@@ -21,7 +21,9 @@ def listed(names: Iterable[str], most: int = 20) -> str:
     >>> listed(["x", "y", "z"], most=2)
     'x, y and 1 more'
     """
-    cut = [name if len(name) <= LONGEST_SHOWN else f"{name[: LONGEST_SHOWN - 1]}…" for name in names]
+    cut = [
+        name if len(name) <= LONGEST_SHOWN else f"{name[: LONGEST_SHOWN - 1]}…" for name in names
+    ]
     rest = f" and {len(cut) - most:,} more" if len(cut) > most else ""
     return ", ".join(cut[:most]) + rest
 
@@ -32,11 +34,16 @@ def install_extra(name: str) -> str:
     >>> install_extra("onnx")
     "install the extra onnx: pip install 'mappable[onnx]', or pip install '.[onnx]' in a checkout"
     """
-    return f"install the extra {name}: pip install 'mappable[{name}]', or pip install '.[{name}]' in a checkout"
+    return (
+        f"install the extra {name}: pip install 'mappable[{name}]', or pip install '.[{name}]' in a"
+        " checkout"
+    )
 
 
 class MappableError(Exception):
-    """Base class: a problem that the user can fix. The message is one sentence that says what is wrong, and where."""
+    """Base class: a problem that the user can fix. The message is one sentence that says what is
+    wrong, and where.
+    """
 
 
 class BadInputError(MappableError):
@@ -44,14 +51,19 @@ class BadInputError(MappableError):
 
 
 class DamagedFileError(BadInputError):
-    """A file is damaged, or is not of the expected kind; the format of the file may add a remedy to the message."""
+    """A file is damaged, or is not of the expected kind; the format of the file may add a remedy to
+    the message.
+    """
 
 
 class BadRowError(BadInputError):
-    """A row of a table is invalid; a reader of files replaces `row`, counted from 0, by the row number in the file."""
+    """A row of a table is invalid; a reader of files replaces `row`, counted from 0, by the row
+    number in the file.
+    """
 
     def __init__(self, row: int, label: str, problem: str) -> None:
-        super().__init__(row, label, problem)  # all arguments, because pickling between processes needs them
+        # All arguments, because pickling between processes needs them.
+        super().__init__(row, label, problem)
         self.row = row
         self.label = label
         self.problem = problem

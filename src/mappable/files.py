@@ -29,7 +29,9 @@ def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
 
 @contextmanager
 def written_together(*files: Path) -> Iterator[list[Path]]:
-    """Temporary file names. Each replaces one of `files` after all of them are complete and on disk."""
+    """Temporary file names. Each replaces one of `files` after all of them are complete and on
+    disk.
+    """
     temporary = [file.with_name(f".{uuid4().hex}{file.suffix}") for file in files]
     try:
         with writing(files[0].parent):
@@ -78,11 +80,15 @@ def check_writable(file: Path | str) -> None:
 
 @contextmanager
 def reading(file: Path | str) -> Iterator[None]:
-    """Context in which a system error, or text that is not UTF-8, becomes an error that names the file."""
+    """Context in which a system error, or text that is not UTF-8, becomes an error that names the
+    file.
+    """
     try:
         yield
     except OSError as error:
-        raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
+        raise BadInputError(
+            f"{file}: cannot be read ({(error.strerror or str(error)).lower()})"
+        ) from None
     except UnicodeDecodeError:
         raise BadInputError(f"{file}: not a text file in UTF-8") from None
 

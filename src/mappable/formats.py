@@ -27,11 +27,12 @@ class LaterVersionError(BadInputError):
 
 @dataclass(frozen=True)
 class Format:
-    """A file format: its `name`, its `version`, and the `remedy` that errors name for a missing or damaged file.
+    """A file format: its `name`, its `version`, and the `remedy` that errors name for a missing or
+    damaged file.
 
-    Versions from `sealed_since` on contain a checksum of the whole file, the seal. Versions from `earliest` on can be
-    read (default: only `version`). Errors refuse JSON of more than `limit` bytes. `if_missing` is the remedy for a
-    missing file (default: `remedy`).
+    Versions from `sealed_since` on contain a checksum of the whole file, the seal. Versions from
+    `earliest` on can be read (default: only `version`). Errors refuse JSON of more than `limit`
+    bytes. `if_missing` is the remedy for a missing file (default: `remedy`).
     """
 
     name: str
@@ -50,8 +51,8 @@ class Format:
     def text(self, values: Mapping[str, Any], *, indent: int | None = 2) -> str:
         """JSON text that begins with the header; `indent=None` puts it on one line.
 
-        If the format has a seal, the text has its place. Then the file that contains the text must be sealed with
-        `checksums.seal`.
+        If the format has a seal, the text has its place. Then the file that contains the text must
+        be sealed with `checksums.seal`.
         """
         place = {} if self.sealed_since is None else {CHECKSUM: UNSEALED}
         return json.dumps({**self.header, **place, **values}, indent=indent)
@@ -70,7 +71,9 @@ class Format:
             check_seal(content, file)
             return values
 
-    def write_parquet(self, file: Path, table: pyarrow.Table, values: Mapping[str, Any] | None = None) -> None:
+    def write_parquet(
+        self, file: Path, table: pyarrow.Table, values: Mapping[str, Any] | None = None
+    ) -> None:
         """Write a Parquet file atomically; its metadata have the header and other values."""
         stream = io.BytesIO()
         metadata = {KEY: self.text(values or {}, indent=None)}
@@ -78,16 +81,20 @@ class Format:
         content = seal(stream.getvalue())
         write_atomically(file, lambda stream: stream.write(content))
 
-    def read_parquet(self, file: Path, rows: int | None = None) -> tuple[pyarrow.Table, dict[str, Any]]:
-        """Read a Parquet file, check its seal and its header, and return the table and the other values."""
+    def read_parquet(
+        self, file: Path, rows: int | None = None
+    ) -> tuple[pyarrow.Table, dict[str, Any]]:
+        """Read a Parquet file, check its seal and its header, and return the table and the other
+        values.
+        """
         table = read_parquet(file, rows=rows)
         return table, self.parse((table.schema.metadata or {}).get(KEY.encode()), file)
 
     def parse(self, text: str | bytes | None, file: Path) -> dict[str, Any]:
         """Parse JSON text, check its header, and return its other values.
 
-        `text` is None if the file has no header. `file` is the file that errors name. Who reads the file checks its
-        seal; this function only checks that there is one.
+        `text` is None if the file has no header. `file` is the file that errors name. Who reads the
+        file checks its seal; this function only checks that there is one.
         """
         with self.reading(file):
             if text is None:
@@ -100,11 +107,13 @@ class Format:
                 raise ValueError(f"its format is {shown(name)}")
             if version > self.version:
                 raise LaterVersionError(
-                    f"{file}: written by a later version of mappable (format {version}); upgrade mappable"
+                    f"{file}: written by a later version of mappable (format {version}); upgrade"
+                    " mappable"
                 )
             if version < (self.earliest or self.version):
                 raise BadInputError(
-                    f"{file}: written by an earlier version of mappable (format {version}); {self.remedy}"
+                    f"{file}: written by an earlier version of mappable (format {version});"
+                    f" {self.remedy}"
                 )
             if self.sealed_since is not None:
                 found = values.pop(CHECKSUM, "")
@@ -122,7 +131,9 @@ class Format:
 
     @contextmanager
     def reading(self, file: Path) -> Iterator[None]:
-        """Context in which errors from a missing or damaged file become one sentence that names the file."""
+        """Context in which errors from a missing or damaged file become one sentence that names the
+        file.
+        """
         try:
             yield
         except DamagedFileError as error:
@@ -130,10 +141,24 @@ class Format:
         except (FileNotFoundError, NotADirectoryError) as error:
             missing = Path(error.filename or file)
             what = f"no {self.name.removeprefix('mappable ')} here ({missing.name} is missing)"
-            raise BadInputError(f"{missing.parent}: {what}; {self.if_missing or self.remedy}") from None
+            raise BadInputError(
+                f"{missing.parent}: {what}; {self.if_missing or self.remedy}"
+            ) from None
         except OSError as error:
-            raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
+            raise BadInputError(
+                f"{file}: cannot be read ({(error.strerror or str(error)).lower()})"
+            ) from None
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            SafetensorError,
+        ) as error:
             detail = (str(error) or type(error).__name__).splitlines()[0][:200]
-            what = f"not in the format {self.name!r} ({'lacks ' if isinstance(error, KeyError) else ''}{detail})"
+            what = (
+                f"not in the format {self.name!r}"
+                f" ({'lacks ' if isinstance(error, KeyError) else ''}{detail})"
+            )
             raise BadInputError(f"{file}: damaged, or {what}; {self.remedy}") from None

@@ -14,13 +14,15 @@ _held = False
 
 @contextmanager
 def held_back(active: bool = True, *, say: str = "") -> Iterator[Callable[[], bool]]:
-    """Context that delays the first Ctrl-C (or SIGTERM) to its end; the yielded function then returns True.
+    """Context that delays the first Ctrl-C (or SIGTERM) to its end; the yielded function then
+    returns True.
 
-    A second Ctrl-C takes effect at once. The first one prints `say`. The context does nothing if it is not `active`,
-    outside the main thread, or within another such context.
+    A second Ctrl-C takes effect at once. The first one prints `say`. The context does nothing if it
+    is not `active`, outside the main thread, or within another such context.
     """
     global _held
-    in_main_thread = threading.current_thread() is threading.main_thread()  # only this thread may handle signals
+    # Only this thread may handle signals.
+    in_main_thread = threading.current_thread() is threading.main_thread()
     if not active or _held or not in_main_thread:
         yield lambda: False
         return

@@ -1,7 +1,7 @@
 """Locks between processes that work in the same folder.
 
-A lock is a file that exists while a process holds it; only a process that is killed leaves it behind, where it does no
-harm. A lock file that cannot be written raises OSError.
+A lock is a file that exists while a process holds it; only a process that is killed leaves it
+behind, where it does no harm. A lock file that cannot be written raises OSError.
 """
 
 import sys
@@ -21,7 +21,8 @@ Lock = AbstractContextManager[Any]
 
 def take(file: Path, *, within: float = 0.0) -> Lock | None:
     """Take the lock `file`; return None if another process still holds it after `within` seconds."""
-    from filelock import FileLock, Timeout  # imported here, so that machines that write no files do not need it
+    # Imported here, so that machines that write no files do not need it.
+    from filelock import FileLock, Timeout
 
     file.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(file)
@@ -39,14 +40,16 @@ def _held(lock: "BaseFileLock") -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            Path(lock.lock_file).unlink()  # before the release; a process that waits for this file opens a new one
+            # Before the release; a process that waits for this file opens a new one.
+            Path(lock.lock_file).unlink()
         lock.release()
 
 
 def wait_for(file: Path, what: str) -> Lock:
     """Wait until no other process holds the lock `file`, then take it.
 
-    `what` says what that process does, such as "fetches the weights"; a note prints it if waiting takes long.
+    `what` says what that process does, such as "fetches the weights"; a note prints it if waiting
+    takes long.
     """
     lock = take(file, within=PATIENCE)
     if lock is None:
@@ -75,9 +78,13 @@ def _alone(lock_file: Path, what: Path, why: str) -> Iterator[None]:
     try:
         lock = take(lock_file)
     except (FileExistsError, NotADirectoryError):
-        raise BadInputError(f"{lock_file.parent}: expected a folder, but it is a file or lies below a file") from None
+        raise BadInputError(
+            f"{lock_file.parent}: expected a folder, but it is a file or lies below a file"
+        ) from None
     except OSError as error:
-        raise BadInputError(f"{lock_file.parent}: cannot be written ({error.strerror or error})") from None
+        raise BadInputError(
+            f"{lock_file.parent}: cannot be written ({error.strerror or error})"
+        ) from None
     if lock is None:
         raise BadInputError(f"{what}: another process {why}; try again when it has finished")
     with lock:

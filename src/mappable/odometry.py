@@ -38,8 +38,8 @@ def rotations(angles: Floats) -> Floats:
 class Odometry:
     """Planar motion, in the frame of the robot before it.
 
-    `forward` and `left` are in the unit of the map, usually metres. `turn` is in radians, counter-clockwise.
-    `covariance` (3 x 3) belongs to (forward, left, turn).
+    `forward` and `left` are in the unit of the map, usually metres. `turn` is in radians,
+    counter-clockwise. `covariance` (3 x 3) belongs to (forward, left, turn).
     """
 
     forward: float
@@ -50,7 +50,9 @@ class Odometry:
     def then(self, later: "Odometry") -> "Odometry":
         """This motion and a later one, which is in the frame of the robot after this one."""
         forward, left = rotations(np.array([self.turn]))[0] @ (later.forward, later.left)
-        return Odometry(self.forward + float(forward), self.left + float(left), self.turn + later.turn)
+        return Odometry(
+            self.forward + float(forward), self.left + float(left), self.turn + later.turn
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +74,13 @@ class Track:
     def at(self, seconds: Floats) -> tuple[Floats, Floats, Floats]:
         """Interpolate positions (n, k) and orientations (n, k, k) at times (n,).
 
-        The last result (n,) numbers the pieces of the track between pauses; it is NaN at times that no piece covers.
+        The last result (n,) numbers the pieces of the track between pauses; it is NaN at times that
+        no piece covers.
         """
         times = np.clip(seconds, self.seconds[0], self.seconds[-1])
-        positions = np.stack([np.interp(times, self.seconds, column) for column in self.positions.T], 1)
+        positions = np.stack(
+            [np.interp(times, self.seconds, column) for column in self.positions.T], 1
+        )
         if positions.shape[1] == 3:
             frames = Slerp(self.seconds, Rotation.from_matrix(self.frames))(times).as_matrix()
         else:
@@ -83,7 +88,9 @@ class Track:
             frames = rotations(np.interp(times, self.seconds, yaw))
         pauses = self.pauses()
         before = np.searchsorted(self.seconds, times, "right") - 1
-        covered = (seconds == times) & (~np.append(pauses, False)[before] | (times == self.seconds[before]))
+        covered = (seconds == times) & (
+            ~np.append(pauses, False)[before] | (times == self.seconds[before])
+        )
         pieces = np.concatenate([[0], np.cumsum(pauses)])[before]
         return positions, frames, np.where(covered, pieces, np.nan)
 
@@ -114,9 +121,13 @@ def read_track(file: Path) -> Track:
     if file.suffix in TUM_SUFFIXES:
         table = read_tum(file)
         quaternions = np.stack([table.numbers(name) for name in ("qx", "qy", "qz", "qw")], 1)
-        table.refuse(np.abs(np.linalg.norm(quaternions, axis=1) - 1) > 0.05, "qw", "does not make a rotation")
+        table.refuse(
+            np.abs(np.linalg.norm(quaternions, axis=1) - 1) > 0.05, "qw", "does not make a rotation"
+        )
         positions = np.stack([table.numbers(axis) for axis in "xyz"], 1)
-        return _track(table, table.numbers("time"), positions, Rotation.from_quat(quaternions).as_matrix())
+        return _track(
+            table, table.numbers("time"), positions, Rotation.from_quat(quaternions).as_matrix()
+        )
     return track_of_table(read_table(file))
 
 
@@ -127,7 +138,9 @@ def track_of_table(table: Table) -> Track:
     names = next((names for names in (poses, motions) if {"time", *names} <= columns), None)
     if names is None:
         wanted = "time and x, y, yaw, or time and forward, left, turn"
-        raise BadInputError(f"{table.file}: it has the columns {listed(table.columns)}, expected {wanted}")
+        raise BadInputError(
+            f"{table.file}: it has the columns {listed(table.columns)}, expected {wanted}"
+        )
     if len(table) < 2:
         raise BadInputError(f"{table.file}: the file has {len(table)} poses; give at least two")
     seconds = table.times("time", guess_unit(table.texts("time")[0])) / 1e9
@@ -149,5 +162,9 @@ def _added_up(motions: Floats) -> Floats:
 def _track(table: Table, seconds: Floats, positions: Floats, frames: Floats) -> Track:
     if len(seconds) < 2:
         raise BadInputError(f"{table.file}: the file has {len(seconds)} poses; give at least two")
-    table.refuse(np.diff(seconds, prepend=seconds[0] - 1) <= 0, "time", "expected a time later than in the row before")
+    table.refuse(
+        np.diff(seconds, prepend=seconds[0] - 1) <= 0,
+        "time",
+        "expected a time later than in the row before",
+    )
     return Track(table.file, seconds, positions, frames)

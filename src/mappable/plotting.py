@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # safe for color-blind readers
+# Safe for color-blind readers.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BLACK = COLORS
 GRAY, EMPTY = "#8a8a8a", "#e4e4e4"
 SHADES = "viridis"  # from dark to light, in color and in gray print
@@ -44,7 +45,8 @@ def check_suffix(file: Path | str) -> None:
     """Raise if the suffix of a file is not a picture format."""
     if Path(file).suffix.lower() not in SUFFIXES:
         raise BadInputError(
-            f"{file}: the suffix is {Path(file).suffix!r}, but pictures are written as {', '.join(SUFFIXES)}"
+            f"{file}: the suffix is {Path(file).suffix!r}, but pictures are written as"
+            f" {', '.join(SUFFIXES)}"
         )
 
 

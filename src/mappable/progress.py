@@ -1,6 +1,7 @@
 """Progress on standard error: a bar on a terminal, one line per minute otherwise.
 
-Only `advance` prints lines, so a single step that takes longer than a minute prints nothing until it ends.
+Only `advance` prints lines, so a single step that takes longer than a minute prints nothing until
+it ends.
 """
 
 import os
@@ -38,7 +39,9 @@ def speaks() -> bool:
 
 @contextmanager
 def progress_bar(what: str, total: int) -> Iterator[Advance]:
-    """Show the progress of work titled `what`; `advance(n, note)` counts n more of `total` and shows a note."""
+    """Show the progress of work titled `what`; `advance(n, note)` counts n more of `total` and
+    shows a note.
+    """
     if not speaks():
         yield lambda count, note="": None
     elif _commands:
@@ -56,7 +59,8 @@ def progress_bar(what: str, total: int) -> Iterator[Advance]:
 def one_bar(what: str, stages: Sequence[tuple[str, float]]) -> Iterator[None]:
     """Show one bar titled `what` for all bars inside, with the time left for all of them.
 
-    `stages` are beginnings of the titles of these bars, in order, and the seconds that each usually takes.
+    `stages` are beginnings of the titles of these bars, in order, and the seconds that each usually
+    takes.
     """
     total = round(sum(seconds for _, seconds in stages))
     with progress_bar(what, total) as advance:
@@ -79,7 +83,9 @@ class _Command:
         self.reached = 0.0  # seconds
 
     def bar(self, what: str, total: int) -> Advance:
-        """The part of the bar that belongs to the next stage of that title; a bar of no stage shows its title."""
+        """The part of the bar that belongs to the next stage of that title; a bar of no stage shows
+        its title.
+        """
         later = range(self.stage, len(self.stages))
         stage = next((stage for stage in later if what.startswith(self.stages[stage][0])), None)
         if stage is None:
@@ -105,7 +111,13 @@ _terminal = threading.Lock()  # held by the only bar on the terminal; others pri
 
 def _bar(what: str, total: int) -> Iterator[Advance]:
     from rich.console import Console, RenderableType
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class NotedProgress(Progress):
@@ -118,7 +130,12 @@ def _bar(what: str, total: int) -> Iterator[Advance]:
             if self.note:
                 yield Text(self.note, no_wrap=True, overflow="ellipsis")
 
-    columns = (TextColumn("{task.description}"), BarColumn(None), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(None),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with NotedProgress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=total)
 
@@ -143,8 +160,15 @@ def _lines(what: str, total: int) -> Iterator[Advance]:
         if now - printed < MINUTE or done >= total:
             return
         printed = now
-        left = f", about {_duration((now - start) * (total - done) / (done - before))} left" if done > before else ""
-        _print(f"{what}: {done:,.0f} of {total:,} ({100 * done // total:.0f} %){left}{', ' * bool(note)}{note}")
+        left = (
+            f", about {_duration((now - start) * (total - done) / (done - before))} left"
+            if done > before
+            else ""
+        )
+        _print(
+            f"{what}: {done:,.0f} of {total:,} ({100 * done // total:.0f}"
+            f" %){left}{', ' * bool(note)}{note}"
+        )
 
     yield advance
     if printed > start:

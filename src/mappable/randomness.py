@@ -1,4 +1,6 @@
-"""Random numbers with a separate stream per purpose, so that drawing more for one purpose changes no other."""
+"""Random numbers with a separate stream per purpose, so that drawing more for one purpose changes
+no other.
+"""
 
 from enum import IntEnum, auto
 
@@ -6,7 +8,9 @@ import numpy as np
 
 
 class Purpose(IntEnum):
-    """What random numbers are for. Add a new purpose at the end, so that the others keep their streams."""
+    """What random numbers are for. Add a new purpose at the end, so that the others keep their
+    streams.
+    """
 
     WEIGHTS = auto()
     CLUSTER_IMAGES = auto()
@@ -37,7 +41,8 @@ class Purpose(IntEnum):
 
 
 def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:
-    """The random stream of a seed for a purpose; `number` tells apart repeated uses, such as epochs.
+    """The random stream of a seed for a purpose; `number` tells apart repeated uses, such as
+    epochs.
 
     >>> draws = {tuple(generator(3, purpose).random(2)) for purpose in Purpose}
     >>> len(draws) == len(Purpose)

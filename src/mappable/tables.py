@@ -1,4 +1,6 @@
-"""Tables from users (CSV or Parquet), read by column name; errors name the file, the row and the value."""
+"""Tables from users (CSV or Parquet), read by column name; errors name the file, the row and the
+value.
+"""
 
 import csv
 import math
@@ -23,9 +25,11 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of one file as text, and the number of each row in the file; a missing value is "".
+    """The columns of one file as text, and the number of each row in the file; a missing value is
+    "".
 
-    `row_name` is the word for a row in errors. `names_in_file` has the names in the file of renamed columns.
+    `row_name` is the word for a row in errors. `names_in_file` has the names in the file of renamed
+    columns.
     """
 
     file: Path
@@ -38,7 +42,9 @@ class Table:
         return len(self.row_numbers)
 
     def at(self, rows: Sequence[int]) -> "Table":
-        """The table with only some data rows (counted from 0), which keep their numbers in the file."""
+        """The table with only some data rows (counted from 0), which keep their numbers in the
+        file.
+        """
         columns = {name: [values[row] for row in rows] for name, values in self.columns.items()}
         return replace(self, columns=columns, row_numbers=[self.row_numbers[row] for row in rows])
 
@@ -46,7 +52,9 @@ class Table:
         """Raise if the file lacks one of the columns `names`."""
         missing = [name for name in names if name not in self.columns]
         if missing:
-            raise BadInputError(f"{self.file}: no column {', '.join(missing)}; it has {listed(self.columns)}")
+            raise BadInputError(
+                f"{self.file}: no column {', '.join(missing)}; it has {listed(self.columns)}"
+            )
 
     def where(self, row: int) -> str:
         """The name of data row `row` (counted from 0) in errors."""
@@ -55,12 +63,14 @@ class Table:
     def bad(self, row: int, name: str, problem: str) -> BadInputError:
         """The error for the value of column `name` in data row `row` (counted from 0).
 
-        `problem` says what was expected ("expected a number"), or what the value is or must be ("must differ from i").
+        `problem` says what was expected ("expected a number"), or what the value is or must be
+        ("must differ from i").
         """
         link = ", " if problem.startswith("expected ") else ": it "
         written = self.names_in_file.get(name, name)
         return BadInputError(
-            f"{self.where(row)}: column {written!r} is {shown(self.columns[name][row])}{link}{problem}"
+            f"{self.where(row)}: column {written!r} is"
+            f" {shown(self.columns[name][row])}{link}{problem}"
         )
 
     def refuse(self, wrong: Bools, name: str, problem: str) -> None:
@@ -70,7 +80,9 @@ class Table:
             raise self.bad(int(rows[0]), name, problem)
 
     def parse(self, name: str, convert: Callable[[str], Value], problem: str) -> list[Value]:
-        """Convert the values of a column; a ValueError of `convert` becomes the error of `bad` with `problem`."""
+        """Convert the values of a column; a ValueError of `convert` becomes the error of `bad` with
+        `problem`.
+        """
         self.require(name)
         values = []
         for row, text in enumerate(self.columns[name]):
@@ -94,9 +106,15 @@ class Table:
         return self.columns[name]
 
     def numbers(
-        self, name: str, low: float = -math.inf, high: float = math.inf, missing_allowed: bool = False
+        self,
+        name: str,
+        low: float = -math.inf,
+        high: float = math.inf,
+        missing_allowed: bool = False,
     ) -> Floats:
-        """A column of finite numbers from `low` to `high`; a missing value becomes NaN if `missing_allowed`."""
+        """A column of finite numbers from `low` to `high`; a missing value becomes NaN if
+        `missing_allowed`.
+        """
 
         def convert(text: str) -> float:
             if "_" in text:  # Python accepts 1_000
@@ -107,13 +125,17 @@ class Table:
         missing = np.array([not text for text in self.columns[name]], dtype=bool)
         given = ~(missing & missing_allowed)
         self.refuse(~np.isfinite(values) & given, name, "expected a finite number")
-        outside = f"expected {low:g} to {high:g}" if high < math.inf else f"expected {low:g} or more"
+        outside = (
+            f"expected {low:g} to {high:g}" if high < math.inf else f"expected {low:g} or more"
+        )
         self.refuse(((values < low) | (values > high)) & given, name, outside)
         return values
 
     def times(self, name: str, unit: TimeUnit) -> Ints:
         """A column of times, in `unit` or in ISO 8601, as nanoseconds."""
-        values = self.parse(name, lambda text: nanoseconds(text, unit), f"expected a time in {unit} or in ISO 8601")
+        values = self.parse(
+            name, lambda text: nanoseconds(text, unit), f"expected a time in {unit} or in ISO 8601"
+        )
         return np.array(values, dtype=np.int64)
 
 
@@ -127,9 +149,10 @@ def read_table(file: Path) -> Table:
 def read_csv(file: Path, delimiter: str | None = None, exact: bool = False) -> Table:
     """Read a delimited text file whose first line names the columns.
 
-    The default `delimiter` is the comma, semicolon or tab that occurs most often in the first line. A row's number is
-    the line on which it begins, counted from 1 as in an editor. Empty lines and rows of empty values are skipped. A
-    row with too few or too many values is an error. White space around values is dropped unless `exact`.
+    The default `delimiter` is the comma, semicolon or tab that occurs most often in the first line.
+    A row's number is the line on which it begins, counted from 1 as in an editor. Empty lines and
+    rows of empty values are skipped. A row with too few or too many values is an error. White space
+    around values is dropped unless `exact`.
     """
     next_row = 1  # line on which the next row begins
     try:
@@ -139,7 +162,9 @@ def read_csv(file: Path, delimiter: str | None = None, exact: bool = False) -> T
                 delimiter = max(",;\t", key=first_line.count)
                 stream.seek(0)
             # Strict, because otherwise an unclosed quote swallows all rows after it.
-            reader = csv.reader(stream, delimiter=delimiter, skipinitialspace=not exact, strict=True)
+            reader = csv.reader(
+                stream, delimiter=delimiter, skipinitialspace=not exact, strict=True
+            )
             names, rows, numbers = list[str](), [], []
             for row in reader:
                 row_number, next_row = next_row, reader.line_num + 1
@@ -150,12 +175,15 @@ def read_csv(file: Path, delimiter: str | None = None, exact: bool = False) -> T
                     continue
                 if len(row) != len(names):
                     raise BadInputError(
-                        f"{file}, row {row_number}: {len(row)} values, but there are {len(names)} columns"
+                        f"{file}, row {row_number}: {len(row)} values, but there are {len(names)}"
+                        " columns"
                     )
                 rows.append(row)
                 numbers.append(row_number)
     except csv.Error as error:
-        raise BadInputError(f"{file}, row {next_row}: cannot be read as a row of a table ({error})") from None
+        raise BadInputError(
+            f"{file}, row {next_row}: cannot be read as a row of a table ({error})"
+        ) from None
     if not names:
         raise BadInputError(f"{file}: the file is empty")
     _refuse_repeated(file, names)
@@ -169,21 +197,30 @@ def read_csv(file: Path, delimiter: str | None = None, exact: bool = False) -> T
 def read_words(
     file: Path, names: Sequence[str], *, rest: bool = False, every: int = 1, most: int | None = None
 ) -> Table:
-    """Read a text file whose rows are words separated by white space, one word per column of `names`.
+    """Read a text file whose rows are words separated by white space, one word per column of
+    `names`.
 
-    Empty lines and lines that begin with # are skipped. Rows are numbered as in an editor. With `rest`, the last column
-    is the rest of the row. Of the lines, one in `every` is a row; after `most` lines, the file is not read on.
+    Empty lines and lines that begin with # are skipped. Rows are numbered as in an editor. With
+    `rest`, the last column is the rest of the row. Of the lines, one in `every` is a row; after
+    `most` lines, the file is not read on.
     """
     return _read_lines(file, names, None, rest=rest, every=every, most=most)
 
 
 def read_values(
-    file: Path, names: Sequence[str], *, rest: bool = False, header: bool = False, skip_short: bool = False
+    file: Path,
+    names: Sequence[str],
+    *,
+    rest: bool = False,
+    header: bool = False,
+    skip_short: bool = False,
 ) -> Table:
-    """Read a text file whose rows are values separated by commas, in the order of `names`; further values are ignored.
+    """Read a text file whose rows are values separated by commas, in the order of `names`; further
+    values are ignored.
 
-    Empty lines and lines that begin with # are skipped, with `header` a first line that begins with a letter, and with
-    `skip_short` rows of fewer values. With `rest`, the last column is the rest of the row.
+    Empty lines and lines that begin with # are skipped, with `header` a first line that begins with
+    a letter, and with `skip_short` rows of fewer values. With `rest`, the last column is the rest
+    of the row.
     """
     table = _read_lines(file, names, ",", rest=rest, header=header, skip_short=skip_short)
     if not len(table):
@@ -203,7 +240,9 @@ def _read_lines(
     most: int | None = None,
 ) -> Table:
     with reading(file), file.open(encoding="utf-8-sig") as stream:
-        texts = ((number, line.strip()) for number, line in enumerate(islice(stream, most), start=1))
+        texts = (
+            (number, line.strip()) for number, line in enumerate(islice(stream, most), start=1)
+        )
         lines = [(number, text) for number, text in texts if not text.startswith("#")]
     rows: dict[int, list[str]] = {}
     for number, text in lines[::every]:
@@ -213,9 +252,14 @@ def _read_lines(
         if skip_short and len(values) < len(names):
             continue
         if len(values) < len(names) or (delimiter is None and len(values) > len(names)):
-            raise BadInputError(f"{file}, row {number}: {len(values)} values, expected {len(names)}")
+            raise BadInputError(
+                f"{file}, row {number}: {len(values)} values, expected {len(names)}"
+            )
         rows[number] = values
-    columns = {name: [values[place].strip() for values in rows.values()] for place, name in enumerate(names)}
+    columns = {
+        name: [values[place].strip() for values in rows.values()]
+        for place, name in enumerate(names)
+    }
     return Table(file, columns, list(rows))
 
 
@@ -223,12 +267,15 @@ def _read_parquet(file: Path) -> Table:
     table = read_parquet(file)
     _refuse_repeated(file, table.column_names)
     for position, column in enumerate(table.schema):
-        if pyarrow.types.is_timestamp(column.type):  # as ISO 8601 text, because datetime has no nanoseconds
+        # As ISO 8601 text, because datetime has no nanoseconds.
+        if pyarrow.types.is_timestamp(column.type):
             utc = pyarrow.timestamp(column.type.unit)
             text = table[column.name].cast(utc).cast(pyarrow.string())
             table = table.set_column(position, column.name, text)
     try:
-        columns = {name: [_text(value) for value in table[name].to_pylist()] for name in table.column_names}
+        columns = {
+            name: [_text(value) for value in table[name].to_pylist()] for name in table.column_names
+        }
     except UnicodeDecodeError:
         raise BadInputError(f"{file}: contains text that is not UTF-8") from None
     return Table(file, columns, list(range(1, table.num_rows + 1)))

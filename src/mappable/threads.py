@@ -20,9 +20,11 @@ def cores() -> int:
 def in_order(
     pool: ThreadPoolExecutor, work: Callable[[Task], Result], tasks: Sequence[Task], ahead: int
 ) -> Iterator[Result]:
-    """Yield results of `work` in the order of `tasks`; at most `ahead` of them run or wait to be fetched.
+    """Yield results of `work` in the order of `tasks`; at most `ahead` of them run or wait to be
+    fetched.
 
-    Ctrl-C takes effect between two results. Anywhere else it could leave a lock of the pool held forever.
+    Ctrl-C takes effect between two results. Anywhere else it could leave a lock of the pool held
+    forever.
     """
     waiting: deque[Future[Result]] = deque()
     try:

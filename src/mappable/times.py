@@ -9,14 +9,17 @@ from mappable.errors import shown
 TimeUnit = Literal["s", "ms", "us", "ns"]
 DECIMALS = {"s": 9, "ms": 6, "us": 3, "ns": 0}
 NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?")
-FRACTION = re.compile(r"(.*?(?:\d\d:\d\d:\d\d|[T ]\d{6}))[.,](\d+)(.*)")  # fraction of a second in an ISO 8601 time
+# Fraction of a second in an ISO 8601 time.
+FRACTION = re.compile(r"(.*?(?:\d\d:\d\d:\d\d|[T ]\d{6}))[.,](\d+)(.*)")
 LIMIT = 2**63  # of int64; the most negative number means an unknown time
 
 
 def nanoseconds(text: str, unit: TimeUnit = "s") -> int:
-    """Parse a decimal number in `unit`, or an ISO 8601 date and time (UTC unless it names an offset), to nanoseconds.
+    """Parse a decimal number in `unit`, or an ISO 8601 date and time (UTC unless it names an
+    offset), to nanoseconds.
 
-    Digits beyond the nanosecond are cut off. A time that int64 cannot hold (before 1677, after 2262) raises ValueError.
+    Digits beyond the nanosecond are cut off. A time that int64 cannot hold (before 1677, after
+    2262) raises ValueError.
 
     >>> nanoseconds("1152886490.040076")
     1152886490040076000
@@ -27,7 +30,12 @@ def nanoseconds(text: str, unit: TimeUnit = "s") -> int:
         return _within_limit(int(text) * 10 ** DECIMALS[unit], text)
     match = NUMBER.fullmatch(text.strip())
     if match:
-        sign, whole, decimals, exponent = match.group(1), match.group(2), match.group(3) or "", match.group(4) or "0"
+        sign, whole, decimals, exponent = (
+            match.group(1),
+            match.group(2),
+            match.group(3) or "",
+            match.group(4) or "0",
+        )
         shift = DECIMALS[unit] + int(exponent) - len(decimals)
         value = int(whole + decimals)
         value = value * 10**shift if shift >= 0 else value // 10**-shift
@@ -41,9 +49,13 @@ def nanoseconds(text: str, unit: TimeUnit = "s") -> int:
             raise ValueError
         moment = datetime.fromisoformat(whole_seconds)
     except ValueError:
-        raise ValueError(f"{shown(text)} is neither a number of {unit} nor an ISO 8601 time") from None
+        raise ValueError(
+            f"{shown(text)} is neither a number of {unit} nor an ISO 8601 time"
+        ) from None
     # datetime has no nanoseconds.
-    return _within_limit(from_datetime(moment) + (nanoseconds("0." + fraction.group(2)) if fraction else 0), text)
+    return _within_limit(
+        from_datetime(moment) + (nanoseconds("0." + fraction.group(2)) if fraction else 0), text
+    )
 
 
 def _within_limit(value: int, text: str) -> int:
@@ -60,9 +72,11 @@ def from_datetime(moment: datetime) -> int:
 
 
 def guess_unit(text: str) -> TimeUnit:
-    """Guess the unit of a time (s, ms, us or ns) by its digits before the point; correct for dates from 1973 on.
+    """Guess the unit of a time (s, ms, us or ns) by its digits before the point; correct for dates
+    from 1973 on.
 
-    Times near 1970, and times since the start of a recording, are ambiguous. Up to 11 digits count as seconds.
+    Times near 1970, and times since the start of a recording, are ambiguous. Up to 11 digits count
+    as seconds.
     """
     match = NUMBER.fullmatch(text.strip())
     whole = len(match.group(2)) + int(match.group(4) or 0) if match else 0

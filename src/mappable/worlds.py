@@ -1,6 +1,7 @@
 """Simulated worlds, which other distributions draw: the entry points `mappable.worlds` name them.
 
-Such an entry point is a module with `WORLDS`, the worlds by name, and `PRESETS`, a folder with settings for them.
+Such an entry point is a module with `WORLDS`, the worlds by name, and `PRESETS`, a folder with
+settings for them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +24,10 @@ INSTALL = "simulated worlds need another package: pip install 'mappable[demo]'"
 class World(Protocol):
     """A world that can be drawn, and the defaults of `mappable reproduce` for it.
 
-    `parts` maps each sequence to its part: "main" or an unseen part, such as "wing". `preset` names its settings, and
-    `paper` has settings of the paper's rows that differ from them. `away` names other worlds that score its models.
-    `block` is the block length of the bootstrap, in metres. `condition` is the condition of the recovered route.
+    `parts` maps each sequence to its part: "main" or an unseen part, such as "wing". `preset` names
+    its settings, and `paper` has settings of the paper's rows that differ from them. `away` names
+    other worlds that score its models. `block` is the block length of the bootstrap, in metres.
+    `condition` is the condition of the recovered route.
     """
 
     @property

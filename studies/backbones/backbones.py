@@ -1,13 +1,15 @@
-"""VGG-16 and ResNet-50 side by side: queries on a CPU, size of a map, and queries and training on a GPU.
+"""VGG-16 and ResNet-50 side by side: queries on a CPU, size of a map, and queries and training on a
+GPU.
 
     python studies/backbones/backbones.py                               # the CPU; with a CUDA device also the GPU
     python studies/backbones/backbones.py --only gpu --out gpu.json     # a second call continues
 
-An encoder is written as BACKBONE/CLUSTERS, or BACKBONE/CLUSTERS/NUMBERS with a reduction to fewer numbers. Weights,
-images, landmarks and reductions are random, because their content does not change the time. A query is one image and
-its nearest landmark. All methods take turns; each describes all images in its turn, so that its weights stay in the
-processor's cache, as in use. On a machine that does other work, trust only the CPU time with `--threads 1`. Training is
-`train` itself, without a reduction, which is fitted afterward.
+An encoder is written as BACKBONE/CLUSTERS, or BACKBONE/CLUSTERS/NUMBERS with a reduction to fewer
+numbers. Weights, images, landmarks and reductions are random, because their content does not change
+the time. A query is one image and its nearest landmark. All methods take turns; each describes all
+images in its turn, so that its weights stay in the processor's cache, as in use. On a machine that
+does other work, trust only the CPU time with `--threads 1`. Training is `train` itself, without a
+reduction, which is fitted afterward.
 """
 
 import argparse
@@ -36,7 +38,8 @@ SIZE: Size = (240, 180)
 ENCODERS = ["vgg16/64", "resnet50_keras/64", "resnet50_keras/64/1024", "resnet50_keras/64/2048"]
 IMAGES = 20
 GPU_QUERIES = 1000
-PLACES, ANCHORS_A_PERIOD, CACHE_SIZE, PERIODS = 3_000, 1_000, 2_000, 2  # of a training; the first period warms up
+# Of a training; the first period warms up.
+PLACES, ANCHORS_A_PERIOD, CACHE_SIZE, PERIODS = 3_000, 1_000, 2_000, 2
 ANCHORS = (2, 32)
 Row = dict[str, Any]
 Query = Callable[[Any], object]
@@ -49,7 +52,9 @@ def parsed(name: str) -> tuple[str, int, int | None]:
 
 def make_encoder(name: str, images: Any) -> Encoder:
     backbone, clusters, numbers = parsed(name)
-    encoder = Encoder.create(weights="random", backbone=backbone, size=SIZE, clusters=clusters, dimensions=numbers)
+    encoder = Encoder.create(
+        weights="random", backbone=backbone, size=SIZE, clusters=clusters, dimensions=numbers
+    )
     encoder.initialize(images)
     return encoder
 
@@ -63,7 +68,9 @@ def make_landmarks(count: int, dimensions: int) -> Floats32:
 def map_of(landmarks: Floats32) -> Landmarks:
     count = len(landmarks)
     line = np.arange(count, dtype=np.float64)
-    places = Places(path=[f"{row}.jpg" for row in range(count)], x=line, y=line, frames=Frame("street"))
+    places = Places(
+        path=[f"{row}.jpg" for row in range(count)], x=line, y=line, frames=Frame("street")
+    )
     return Landmarks.build(places, landmarks, "benchmark")
 
 
@@ -109,7 +116,9 @@ def on_cpu(given: argparse.Namespace, images: Any) -> list[Row]:
                 {
                     "encoder": one,
                     "numbers": encoder.dimensions,
-                    "parameters": sum(parameter.numel() for parameter in encoder.backbone.parameters()),
+                    "parameters": sum(
+                        parameter.numel() for parameter in encoder.backbone.parameters()
+                    ),
                     "map, MB": round(megabytes(built), 1),
                 }
             )
@@ -118,17 +127,26 @@ def on_cpu(given: argparse.Namespace, images: Any) -> list[Row]:
         for (one, way), times in taken.items():
             if one == row["encoder"]:
                 wall, cpu = np.median(times, axis=0)
-                row |= {f"{way}, ms": round(float(wall), 2), f"{way}, ms on CPU": round(float(cpu), 2)}
+                row |= {
+                    f"{way}, ms": round(float(wall), 2),
+                    f"{way}, ms on CPU": round(float(cpu), 2),
+                }
     return rows
 
 
 def on_gpu(given: argparse.Namespace, images: Any) -> list[Row]:
-    """Print each value, and write it to `given.out`, when it is known. Values in that file are not measured again."""
+    """Print each value, and write it to `given.out`, when it is known. Values in that file are not
+    measured again.
+    """
     import training
 
     rows: dict[str, Row] = {one: {"encoder": one} for one in given.encoders}
     if given.out and given.out.is_file():
-        rows |= {row["encoder"]: row for row in json.loads(given.out.read_text())["gpu"] if row["encoder"] in rows}
+        rows |= {
+            row["encoder"]: row
+            for row in json.loads(given.out.read_text())["gpu"]
+            if row["encoder"] in rows
+        }
 
     def note(one: str, values: Row) -> None:
         rows[one] |= values
@@ -151,8 +169,17 @@ def on_gpu(given: argparse.Namespace, images: Any) -> list[Row]:
             backbone, clusters, numbers = parsed(one)
             if numbers is None and name not in rows[one]:
                 every = ANCHORS_A_PERIOD // anchors
-                chosen = ["weights=random", f"backbone={backbone}", f"clusters={clusters}", f"anchors={anchors}"]
-                chosen += [f"cache_every={every}", f"monitor_every={every}", f"iterations={PERIODS * every}"]
+                chosen = [
+                    "weights=random",
+                    f"backbone={backbone}",
+                    f"clusters={clusters}",
+                    f"anchors={anchors}",
+                ]
+                chosen += [
+                    f"cache_every={every}",
+                    f"monitor_every={every}",
+                    f"iterations={PERIODS * every}",
+                ]
                 chosen += [f"cache_size={CACHE_SIZE}", f"size={SIZE[0]}x{SIZE[1]}", "landmarks=0"]
                 settings = load_settings("oxford", overrides=chosen)
                 note(one, {name: round(training.warm_speed(places, pictures, settings))})
@@ -167,15 +194,29 @@ def show(title: str, rows: list[Row]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--encoders", nargs="+", default=ENCODERS, help="BACKBONE/CLUSTERS or BACKBONE/CLUSTERS/NUMBERS"
+        "--encoders",
+        nargs="+",
+        default=ENCODERS,
+        help="BACKBONE/CLUSTERS or BACKBONE/CLUSTERS/NUMBERS",
     )
     parser.add_argument("--landmarks", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=5, help=f"times that each describes {IMAGES} images on the CPU")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        help=f"times that each describes {IMAGES} images on the CPU",
+    )
     parser.add_argument("--threads", type=int, default=2, help="of the CPU")
-    parser.add_argument("--only", choices=["cpu", "gpu"], help="default: both, if there is a CUDA device")
-    parser.add_argument("--out", type=Path, help="JSON file for the GPU's values, to continue a stopped run")
+    parser.add_argument(
+        "--only", choices=["cpu", "gpu"], help="default: both, if there is a CUDA device"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="JSON file for the GPU's values, to continue a stopped run"
+    )
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
@@ -202,7 +243,9 @@ def main() -> None:
 
 def make_images() -> Any:
     """Colored patches."""
-    patches = np.random.default_rng(1).integers(0, 256, (IMAGES, SIZE[1] // 20, SIZE[0] // 20, 3), dtype=np.uint8)
+    patches = np.random.default_rng(1).integers(
+        0, 256, (IMAGES, SIZE[1] // 20, SIZE[0] // 20, 3), dtype=np.uint8
+    )
     return patches.repeat(20, axis=1).repeat(20, axis=2)
 
 

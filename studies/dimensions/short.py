@@ -2,9 +2,10 @@
 
     python studies/dimensions/short.py FOLDER:METRES:MAP:QUERIES... --out short.json
 
-A folder of `mappable embed` has whole descriptors. Landmarks are all images of the sequence MAP. An image of the
-sequence QUERIES is found if its nearest landmark is within METRES. Descriptors are compared as they are, and without
-the mean of their visit (shrunk to the map's mean with the weight of ten images).
+A folder of `mappable embed` has whole descriptors. Landmarks are all images of the sequence MAP. An
+image of the sequence QUERIES is found if its nearest landmark is within METRES. Descriptors are
+compared as they are, and without the mean of their visit (shrunk to the map's mean with the weight
+of ten images).
 """
 
 import argparse
@@ -55,7 +56,9 @@ def by_exact_axes(numbers: int) -> Method:
     def project(vectors: Floats32, landmarks: Bools) -> Floats32:
         products = vectors[landmarks] @ vectors[landmarks].T
         squares, mixed = np.linalg.eigh(products.astype(np.float64))
-        axes = ((mixed / squares.clip(1e-9) ** 0.5).T.astype(np.float32) @ vectors[landmarks])[::-1][: numbers - SKETCH]
+        axes = ((mixed / squares.clip(1e-9) ** 0.5).T.astype(np.float32) @ vectors[landmarks])[
+            ::-1
+        ][: numbers - SKETCH]
         random = np.random.default_rng(0).standard_normal((SKETCH, vectors.shape[1])) / SKETCH**0.5
         rest = random - random @ axes.T @ axes
         projection: Floats32 = np.concatenate([axes, rest]).astype(np.float16).astype(np.float32)
@@ -73,7 +76,9 @@ METHODS: dict[str, Method] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("pairs", nargs="+")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
@@ -84,14 +89,21 @@ def main() -> None:
         chosen = np.flatnonzero(np.isin(described.places.sequence, (of_map, of_queries)))
         places, vectors = described.places[chosen], described.descriptors[chosen]
         landmarks: Bools = places.sequence == of_map
-        apart = np.linalg.norm(places.positions[~landmarks][:, None] - places.positions[landmarks][None], axis=-1)
+        apart = np.linalg.norm(
+            places.positions[~landmarks][:, None] - places.positions[landmarks][None], axis=-1
+        )
         for name, method in METHODS.items():
             reduced = unit(method(vectors, landmarks)).astype(np.float16).astype(np.float32)
             row = {"set": Path(folder).name, "map": of_map, "queries": of_queries, "method": name}
             row |= {"numbers": reduced.shape[1]}
-            for space, compared in (("as they are", reduced), ("without mean", without_mean(reduced, landmarks))):
+            for space, compared in (
+                ("as they are", reduced),
+                ("without mean", without_mean(reduced, landmarks)),
+            ):
                 nearest = (compared[~landmarks] @ compared[landmarks].T).argmax(1)
-                row[space] = 100 * float((apart[np.arange(len(nearest)), nearest] <= float(metres)).mean())
+                row[space] = 100 * float(
+                    (apart[np.arange(len(nearest)), nearest] <= float(metres)).mean()
+                )
             rows.append(row)
             print(row, flush=True)
             given.out.write_text(json.dumps(rows, indent=1))

@@ -1,10 +1,12 @@
-"""Time and memory of locating a drive: the filter over places, next to a plain forward-backward pass with NumPy.
+"""Time and memory of locating a drive: the filter over places, next to a plain forward-backward
+pass with NumPy.
 
     python studies/drives/cost.py
 
-The plain pass is what a user would write: a dense matrix of moves between all landmarks, Gaussian in the distance, and
-evidence from feature distances. It has no steps, no intervals, and no state "not on the map". Both run on the same
-made-up route. Times are CPU seconds of one run, search included. Memory is the growth of the peak (Linux only).
+The plain pass is what a user would write: a dense matrix of moves between all landmarks, Gaussian
+in the distance, and evidence from feature distances. It has no steps, no intervals, and no state
+"not on the map". Both run on the same made-up route. Times are CPU seconds of one run, search
+included. Memory is the growth of the peak (Linux only).
 """
 
 import time
@@ -21,7 +23,8 @@ from mappable.places.table import Places
 
 SIZES = ((1_000, 1_000, 32_768), (10_000, 10_000, 512))  # images, landmarks, numbers per descriptor
 SPACING = 5.0  # metres between landmarks
-DENSE = 2_000  # landmarks up to which the plain pass runs: its matrix of moves grows with the square
+# Landmarks up to which the plain pass runs: its matrix of moves grows with the square.
+DENSE = 2_000
 
 
 def describe(positions: Floats, dimensions: int, seed: int) -> Floats32:
@@ -41,12 +44,16 @@ def route(count: int, length: float, aside: float) -> Floats:
 
 
 def built(landmarks: int, dimensions: int) -> Map:
-    """A calibrated map: every second place of the first visit is a landmark, 400 images of a second one calibrate."""
+    """A calibrated map: every second place of the first visit is a landmark, 400 images of a second
+    one calibrate.
+    """
     length = landmarks * SPACING
     at = np.concatenate([route(landmarks, length, 0.0), route(400, 400 * SPACING / 2, 1.0)])
     split = ["train"] * landmarks + ["calibration"] * 400
     names = [f"{one}/{row}.jpg" for row, one in enumerate(split)]
-    places = Places(path=names, x=at[:, 0], y=at[:, 1], frames=Frame("made-up"), split=split, sequence=split)
+    places = Places(
+        path=names, x=at[:, 0], y=at[:, 1], frames=Frame("made-up"), split=split, sequence=split
+    )
     described = Described(places, describe(at, dimensions, 1))
     return build_map_of(described, "made-up", every=True)
 
@@ -92,12 +99,17 @@ def main() -> None:
         true = route(images, count * SPACING, 0.5)
         seen = describe(true, dimensions, 2)
         print(f"{images:,} images, {count:,} landmarks, {dimensions:,} numbers per descriptor")
-        ways = {"filter over places": filtered} | ({"plain pass, NumPy": plain_pass} if count <= DENSE else {})
+        ways = {"filter over places": filtered} | (
+            {"plain pass, NumPy": plain_pass} if count <= DENSE else {}
+        )
         for name, locate in ways.items():
             before, start = peak(reset=True), time.process_time()
             error = np.linalg.norm(locate(landmarks, seen) - true, axis=1)
             cpu, grown = time.process_time() - start, peak() - before
-            print(f"  {name:20} {cpu:6.2f} CPU s  {grown:6.0f} MB  median error {np.median(error):.2f} m")
+            print(
+                f"  {name:20} {cpu:6.2f} CPU s  {grown:6.0f} MB  median error"
+                f" {np.median(error):.2f} m"
+            )
 
 
 if __name__ == "__main__":

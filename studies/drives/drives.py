@@ -1,4 +1,5 @@
-"""Measures maps of real drives: how well they locate other drives, alone and as sequences, and how sure they are.
+"""Measures maps of real drives: how well they locate other drives, alone and as sequences, and how
+sure they are.
 
     mappable convert manifest images places
     mappable train places model --preset nordland --set iterations=0
@@ -7,12 +8,14 @@
     python studies/drives/drives.py out:5:2 tracks:10:25 --foreign out=foreign.npy --out real.json
     python studies/drives/drives.py --table real.json
 
-Each argument is a folder of `mappable embed`, and one or two distances within which an image counts as found. Each
-sequence becomes a map of its own, built as `mappable map build` does. The images of each other sequence are queries:
-all of them, or every 2nd, 4th, 8th or 16th. They run forwards, backwards, with stretches cut out, and with images from
-elsewhere mixed in. Images from elsewhere are descriptors by the same encoder, as .npy. Calibration knows nothing of
-the query sequences. With `--keep N`, a map is calibrated on N images of a third sequence instead of its own. Folders
-`NAME-seed0`, `NAME-seed1` and so on, of encoders that differ in the seed, become one row of the table.
+Each argument is a folder of `mappable embed`, and one or two distances within which an image counts
+as found. Each sequence becomes a map of its own, built as `mappable map build` does. The images of
+each other sequence are queries: all of them, or every 2nd, 4th, 8th or 16th. They run forwards,
+backwards, with stretches cut out, and with images from elsewhere mixed in. Images from elsewhere
+are descriptors by the same encoder, as .npy. Calibration knows nothing of the query sequences. With
+`--keep N`, a map is calibrated on N images of a third sequence instead of its own. Folders
+`NAME-seed0`, `NAME-seed1` and so on, of encoders that differ in the seed, become one row of the
+table.
 """
 
 import argparse
@@ -58,10 +61,21 @@ def drives(rows: Ints, seed: int) -> Iterator[tuple[str, int, Ints]]:
             kept[start : start + int(len(thinned) * CUT)] = False
         yield "cut", stride, thinned[kept]
         count = round(len(thinned) * FOREIGN / (1 - FOREIGN))
-        yield "foreign", stride, np.insert(thinned, np.sort(random.integers(0, len(thinned) + 1, count)), -1)
+        yield (
+            "foreign",
+            stride,
+            np.insert(thinned, np.sort(random.integers(0, len(thinned) + 1, count)), -1),
+        )
 
 
-def ask(opened: Map, described: Described, foreign: Floats32, drive: Ints, within: Sequence[float], seed: int) -> Cell:
+def ask(
+    opened: Map,
+    described: Described,
+    foreign: Floats32,
+    drive: Ints,
+    within: Sequence[float],
+    seed: int,
+) -> Cell:
     """Locate one drive: count images found, confident images, and intervals that contain the truth."""
     here = drive >= 0
     seen = described.descriptors[np.maximum(drive, 0)].copy()
@@ -80,7 +94,9 @@ def ask(opened: Map, described: Described, foreign: Floats32, drive: Ints, withi
     cell: Cell = {
         "images": int(here.sum()),
         "ceiling": [int((ceiling <= limit).sum()) for limit in within],
-        "nearest": [int((np.linalg.norm(nearest - truth, axis=1) <= limit).sum()) for limit in within],
+        "nearest": [
+            int((np.linalg.norm(nearest - truth, axis=1) <= limit).sum()) for limit in within
+        ],
         "nearest median": float(np.median(np.linalg.norm(nearest - truth, axis=1))),
         "together": ways["sequence"][0].together,
     }
@@ -100,28 +116,42 @@ def ask(opened: Map, described: Described, foreign: Floats32, drive: Ints, withi
     gain = (off["sequence"] <= within[0]).astype(float) - (off["single"] <= within[0])
     blocks = np.arange(len(gain)) // BLOCK_IMAGES
     bounds = block_bootstrap(gain[None], blocks, seed=seed) if len(np.unique(blocks)) > 1 else None
-    cell["gain"] = [float(gain.mean())] + ([] if bounds is None else [float(bounds.low), float(bounds.high)])
+    cell["gain"] = [float(gain.mean())] + (
+        [] if bounds is None else [float(bounds.low), float(bounds.high)]
+    )
     return cell
 
 
 def rules(
-    opened: Map, seen: Floats32, ways: dict[str, list[Location]], off: dict[str, Floats], limit: float
+    opened: Map,
+    seen: Floats32,
+    ways: dict[str, list[Location]],
+    off: dict[str, Floats],
+    limit: float,
 ) -> dict[str, list[tuple[float, bool]]]:
-    """How sure each rule is of each image, and whether the image is right; our rules, and rules a user would write."""
+    """How sure each rule is of each image, and whether the image is right; our rules, and rules a
+    user would write.
+    """
     right = {way: (errors <= limit).tolist() for way, errors in off.items()}
     return {
-        name: list(zip(values.tolist(), right["sequence" if name == SEQUENCE else "single"], strict=True))
+        name: list(
+            zip(values.tolist(), right["sequence" if name == SEQUENCE else "single"], strict=True)
+        )
         for name, values in sureness(opened, seen).items()
     }
 
 
 def precision_of(sure: Sequence[tuple[float, bool]]) -> float:
-    """Area under the curve of precision by recall; recall is the share of right images that are accepted."""
+    """Area under the curve of precision by recall; recall is the share of right images that are
+    accepted.
+    """
     score, right = np.array([one for one, _ in sure]), np.array([one for _, one in sure])
     return average_precision(score, right)
 
 
-def _counts(found: Sequence[Location], off: Floats, distance: Floats, within: Sequence[float]) -> Cell:
+def _counts(
+    found: Sequence[Location], off: Floats, distance: Floats, within: Sequence[float]
+) -> Cell:
     sure: Bools = np.array([one.confident for one in found])
     has: Bools = np.array([one.low is not None for one in found])
     low, high = (np.array([getattr(one, end) or 0.0 for one in found]) for end in ("low", "high"))
@@ -144,11 +174,23 @@ def maps_of(described: Described, given: argparse.Namespace) -> Iterator[tuple[s
         for other, kept in sequences.items():
             if (other == name) == bool(given.keep):
                 continue
-            own = rows if not given.keep else np.concatenate([rows, kept[evenly(len(kept), given.keep)]])
-            split = np.where(np.isin(own, rows), "train", "calibration").astype(object) if given.keep else ""
+            own = (
+                rows
+                if not given.keep
+                else np.concatenate([rows, kept[evenly(len(kept), given.keep)]])
+            )
+            split = (
+                np.where(np.isin(own, rows), "train", "calibration").astype(object)
+                if given.keep
+                else ""
+            )
             places = described.places[own].replace(split=split, role="")
             part = replace(described, places=places, descriptors=described.descriptors[own])
-            yield name, other, build_map_of(part, "real", landmarks=given.landmarks, every=given.every)
+            yield (
+                name,
+                other,
+                build_map_of(part, "real", landmarks=given.landmarks, every=given.every),
+            )
 
 
 def run(given: argparse.Namespace) -> list[Cell]:
@@ -159,14 +201,28 @@ def run(given: argparse.Namespace) -> list[Cell]:
         folder, *limits = text.split(":")
         within = [float(one) for one in limits]
         described = replace(read_descriptors(Path(folder)), encoder=None)
-        absent = np.load(foreign[folder]).astype(np.float32) if folder in foreign else np.empty((0, 0), np.float32)
+        absent = (
+            np.load(foreign[folder]).astype(np.float32)
+            if folder in foreign
+            else np.empty((0, 0), np.float32)
+        )
         for name, other, opened in maps_of(described, given):
             for asked, rows in described.places.sequences().items():
                 for way, stride, drive in drives(rows, given.seed):
-                    if asked in (name, other) or (way == "foreign" and not len(absent)) or len(drive) < 2:
+                    if (
+                        asked in (name, other)
+                        or (way == "foreign" and not len(absent))
+                        or len(drive) < 2
+                    ):
                         continue
                     cell = ask(opened, described, absent, drive, within, given.seed)
-                    facts = {"set": Path(folder).name, "map": name, "asked": asked, "way": way, "stride": stride}
+                    facts = {
+                        "set": Path(folder).name,
+                        "map": name,
+                        "asked": asked,
+                        "way": way,
+                        "stride": stride,
+                    }
                     facts |= {"calibrated on": other, "landmarks": len(opened), "within": within}
                     cells.append(facts | cell)
                     print(_line(cells[-1]), flush=True)
@@ -176,14 +232,16 @@ def run(given: argparse.Namespace) -> list[Cell]:
 def _line(cell: Cell) -> str:
     n, single, sequence = cell["images"], cell["single"], cell["sequence"]
     return (
-        f"{cell['set']}: {cell['map']} -> {cell['asked']}, {cell['way']}, stride {cell['stride']}, {n} images."
-        f" Found, %: ceiling {100 * cell['ceiling'][0] / n:.0f}, nearest {100 * cell['nearest'][0] / n:.0f},"
-        f" single {100 * single['found'][0] / n:.0f}, sequence {100 * sequence['found'][0] / n:.0f}."
-        f" Right of confident: single {single['confident right'][0]}/{single['confident']},"
-        f" sequence {sequence['confident right'][0]}/{sequence['confident']},"
-        f" foreign confident {sequence['foreign confident']}/{sequence['foreign']}."
-        f" Intervals that hold: {single['held']}/{single['intervals']}, {sequence['held']}/{sequence['intervals']}."
-        f" Width: {single['width'] or 0:.1f}, {sequence['width'] or 0:.1f}{'' if cell['together'] else '; alone'}"
+        f"{cell['set']}: {cell['map']} -> {cell['asked']}, {cell['way']}, stride {cell['stride']},"
+        f" {n} images. Found, %: ceiling {100 * cell['ceiling'][0] / n:.0f}, nearest"
+        f" {100 * cell['nearest'][0] / n:.0f}, single {100 * single['found'][0] / n:.0f}, sequence"
+        f" {100 * sequence['found'][0] / n:.0f}. Right of confident: single"
+        f" {single['confident right'][0]}/{single['confident']}, sequence"
+        f" {sequence['confident right'][0]}/{sequence['confident']}, foreign confident"
+        f" {sequence['foreign confident']}/{sequence['foreign']}. Intervals that hold:"
+        f" {single['held']}/{single['intervals']}, {sequence['held']}/{sequence['intervals']}."
+        f" Width: {single['width'] or 0:.1f},"
+        f" {sequence['width'] or 0:.1f}{'' if cell['together'] else '; alone'}"
     )
 
 
@@ -194,23 +252,49 @@ def table(cells: Sequence[Cell]) -> None:
     for cell in cells:
         groups.setdefault((cell["set"], cell["map"], cell["asked"]), []).append(cell)
     heads: tuple[str, ...] = ("map, query", "images", "ceiling", "nearest", "single", "sequence")
-    heads += tuple(f"{way}: {what}" for way in WAYS for what in ("confident and right", "intervals that hold", "width"))
+    heads += tuple(
+        f"{way}: {what}"
+        for way in WAYS
+        for what in ("confident and right", "intervals that hold", "width")
+    )
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     for (name, first, second), own in groups.items():
         n = sum(cell["images"] for cell in own)
         counts = [sum(cell[way][0] for cell in own) for way in ("ceiling", "nearest")]
         counts += [sum(cell[way]["found"][0] for cell in own) for way in WAYS]
-        row = [f"{name}: {first}, {second}", f"{n:,}", *(f"{100 * count / n:.1f} %" for count in counts)]
-        print("| " + " | ".join(row + [text for way in WAYS for text in _sure([cell[way] for cell in own])]) + " |")
-    print("\n| rule | " + " | ".join(sets := list(dict.fromkeys(cell["set"] for cell in cells))) + " |")
+        row = [
+            f"{name}: {first}, {second}",
+            f"{n:,}",
+            *(f"{100 * count / n:.1f} %" for count in counts),
+        ]
+        print(
+            "| "
+            + " | ".join(
+                row + [text for way in WAYS for text in _sure([cell[way] for cell in own])]
+            )
+            + " |"
+        )
+    print(
+        "\n| rule | "
+        + " | ".join(sets := list(dict.fromkeys(cell["set"] for cell in cells)))
+        + " |"
+    )
     print("|---|" + "---|" * len(sets))
     for rule in next(cell["rules"] for cell in cells if "rules" in cell):
         own = [
-            [one for cell in cells if cell["set"] == name for one in cell.get("rules", {}).get(rule, [])]
+            [
+                one
+                for cell in cells
+                if cell["set"] == name
+                for one in cell.get("rules", {}).get(rule, [])
+            ]
             for name in sets
         ]
         print(f"| {rule} | " + " | ".join(f"{precision_of(one):.3f}" for one in own) + " |")
-    print("\n| set | located as | confident | wrong among confident | confident among found | foreign confident |")
+    print(
+        "\n| set | located as | confident | wrong among confident | confident among found | foreign"
+        " confident |"
+    )
     print("|---|---|---|---|---|---|")
     for name in sets:
         for way in WAYS:
@@ -222,43 +306,73 @@ def table(cells: Sequence[Cell]) -> None:
     judged = [cell for cell in cells if cell["images"] >= FEWEST_JUDGED]
     worse = [cell for cell in judged if len(cell["gain"]) == 3 and cell["gain"][2] < 0]
     print(
-        f"\n{len(judged)} cells have {FEWEST_JUDGED} images or more; in {len(worse)} a sequence is significantly worse:"
+        f"\n{len(judged)} cells have {FEWEST_JUDGED} images or more; in {len(worse)} a sequence is"
+        " significantly worse:"
     )
     for cell in worse:
         print("  " + _line(cell))
-    hard = [cell for cell in judged if cell["single"]["found"][0] >= 0.6 * cell["ceiling"][0] and cell["stride"] <= 2]
+    hard = [
+        cell
+        for cell in judged
+        if cell["single"]["found"][0] >= 0.6 * cell["ceiling"][0] and cell["stride"] <= 2
+    ]
     good = [cell for cell in hard if cell["sequence"]["found"][0] >= 0.95 * cell["ceiling"][0]]
     print(
-        f"stride 1 or 2, single images at 60 % of the ceiling: sequences reach 95 % in {len(good)} of {len(hard)} cells"
+        f"stride 1 or 2, single images at 60 % of the ceiling: sequences reach 95 % in {len(good)}"
+        f" of {len(hard)} cells"
     )
 
 
 def _accepted(cells: Sequence[Cell], way: str) -> list[str]:
-    """Confident images, share of wrong ones, share of found images that are confident, and foreign confident ones."""
+    """Confident images, share of wrong ones, share of found images that are confident, and foreign
+    confident ones.
+    """
     confident, foreign, stranger = (
-        sum(cell[way][key] for cell in cells) for key in ("confident", "foreign", "foreign confident")
+        sum(cell[way][key] for cell in cells)
+        for key in ("confident", "foreign", "foreign confident")
     )
-    right, found = (sum(max(cell[way][key]) for cell in cells) for key in ("confident right", "found"))
+    right, found = (
+        sum(max(cell[way][key]) for cell in cells) for key in ("confident right", "found")
+    )
     wrong, accepted = 100 * (confident - right) / max(1, confident), 100 * right / max(1, found)
     return [f"{confident:,}", f"{wrong:.1f} %", f"{accepted:.0f} %", f"{stranger:,} of {foreign:,}"]
 
 
 def _sure(cells: Sequence[Cell]) -> list[str]:
-    """Right images among the confident ones, intervals that contain the truth, and their median width."""
+    """Right images among the confident ones, intervals that contain the truth, and their median
+    width.
+    """
     total = {key: sum(cell[key] for cell in cells) for key in ("confident", "held", "intervals")}
     right = sum(max(cell["confident right"]) for cell in cells)
     widths = [cell["width"] for cell in cells if cell["width"] is not None]
-    held = f"{total['held']:,} of {total['intervals']:,} ({100 * total['held'] / max(1, total['intervals']):.1f} %)"
-    return [f"{right:,} of {total['confident']:,}", held, f"{np.median(widths):.1f}" if widths else ""]
+    held = (
+        f"{total['held']:,} of {total['intervals']:,}"
+        f" ({100 * total['held'] / max(1, total['intervals']):.1f} %)"
+    )
+    return [
+        f"{right:,} of {total['confident']:,}",
+        held,
+        f"{np.median(widths):.1f}" if widths else "",
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sets", nargs="*", metavar="FOLDER:DISTANCE[:DISTANCE]")
     parser.add_argument("--foreign", action="append", default=[], metavar="FOLDER=FILE.npy")
-    parser.add_argument("--landmarks", type=int, help="number of landmarks per map (default: as `mappable map build`)")
-    parser.add_argument("--keep", type=int, metavar="N", help="calibrate on N images of a third sequence")
-    parser.add_argument("--every", action="store_true", help="make every image of a sequence a landmark")
+    parser.add_argument(
+        "--landmarks",
+        type=int,
+        help="number of landmarks per map (default: as `mappable map build`)",
+    )
+    parser.add_argument(
+        "--keep", type=int, metavar="N", help="calibrate on N images of a third sequence"
+    )
+    parser.add_argument(
+        "--every", action="store_true", help="make every image of a sequence a landmark"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="JSON file to write all cells to")
     parser.add_argument("--table", type=Path, help="only print the tables of this JSON file")

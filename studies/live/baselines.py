@@ -38,7 +38,8 @@ def whole(opened: Map, seen: Floats32, starts: Bools) -> Found:
 
 
 def matched(described: Described, landmarks: int, seen: Floats32) -> Found:
-    """Matching of short sequences: the last images against stretches of the map's longest visit, at several speeds.
+    """Matching of short sequences: the last images against stretches of the map's longest visit, at
+    several speeds.
 
     The map has as many images as the others have landmarks, all from that visit.
     """
@@ -55,17 +56,25 @@ def matched(described: Described, landmarks: int, seen: Floats32) -> Found:
         scores = np.full(count, np.inf)
         for speed in SPEEDS:
             for way in (-1, 1):
-                column = np.arange(count)[:, None] + np.round(way * speed * usual * back).astype(int)
+                column = np.arange(count)[:, None] + np.round(way * speed * usual * back).astype(
+                    int
+                )
                 inside = (column >= 0) & (column < count)
-                cost = np.where(inside, squared[n - back, np.clip(column, 0, count - 1)], 0.0).mean(1)
+                cost = np.where(inside, squared[n - back, np.clip(column, 0, count - 1)], 0.0).mean(
+                    1
+                )
                 scores = np.minimum(scores, cost)
         best[n] = int(scores.argmin())
     return {"position": at[best], "trusted": np.ones(len(seen), dtype=bool)}
 
 
 def filtered(opened: Map, seen: Floats32) -> Found:
-    """A Kalman filter with constant velocity on the positions of nearest landmarks; it trusts itself after 3 images."""
-    measured = opened.landmarks.places.positions[opened.landmarks.store.nearest(seen, 1)[0][:, 0]][:, :2]
+    """A Kalman filter with constant velocity on the positions of nearest landmarks; it trusts
+    itself after 3 images.
+    """
+    measured = opened.landmarks.places.positions[opened.landmarks.store.nearest(seen, 1)[0][:, 0]][
+        :, :2
+    ]
     noise = max(opened.calibration.plain_deviation, 1e-6) ** 2
     step = np.linalg.norm(np.diff(measured, axis=0), axis=1)
     pull = float(np.mean(step)) ** 2 / 4
@@ -81,12 +90,17 @@ def filtered(opened: Map, seen: Floats32) -> Found:
     return {"position": np.array(path), "trusted": np.array(trusted)}
 
 
-def judge(found: Found, truth: Floats, yaw: Floats, starts: Bools, within: tuple[float, float]) -> Found:
+def judge(
+    found: Found, truth: Floats, yaw: Floats, starts: Bools, within: tuple[float, float]
+) -> Found:
     """Count what was found, trusted and wrong; how soon; and whether covariances hold."""
     off = found["position"] - truth[:, : found["position"].shape[1]]
     error, trusted = np.linalg.norm(off, axis=1), found["trusted"]
     right = trusted & (error <= within[1])
-    first = [int(np.argmax(one)) if one.any() else len(one) for one in np.split(right, np.flatnonzero(starts)[1:])]
+    first = [
+        int(np.argmax(one)) if one.any() else len(one)
+        for one in np.split(right, np.flatnonzero(starts)[1:])
+    ]
     facts = {
         "images": len(error),
         "found": int((error <= within[0]).sum()),
@@ -109,6 +123,9 @@ def judge(found: Found, truth: Floats, yaw: Floats, starts: Bools, within: tuple
         facts["milliseconds"] = found["milliseconds"]
         turned = np.abs((found["heading"] - yaw + np.pi) % (2 * np.pi) - np.pi)[right]
         if np.isfinite(turned).all():
-            facts |= {"heading": float(np.median(turned)), "heading 90 %": float(np.quantile(turned, 0.9))}
+            facts |= {
+                "heading": float(np.median(turned)),
+                "heading 90 %": float(np.quantile(turned, 0.9)),
+            }
             facts["heading held"] = int((turned <= found["deviation"][right]).sum())
     return facts

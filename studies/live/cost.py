@@ -4,9 +4,9 @@
     python studies/live/cost.py --numbers 32768 --landmarks 1000 10000
     python studies/live/cost.py --updates 100000          # memory over that many updates, on 1,000 landmarks
 
-The map is made up: landmarks every 5 m along rows of a winding road, with descriptors that change smoothly with the
-position, plus noise. A camera drives along it in steps of 2 m, and is carried off every 100 images. Times are medians
-and 99 % quantiles over all updates, on one thread.
+The map is made up: landmarks every 5 m along rows of a winding road, with descriptors that change
+smoothly with the position, plus noise. A camera drives along it in steps of 2 m, and is carried off
+every 100 images. Times are medians and 99 % quantiles over all updates, on one thread.
 """
 
 import argparse
@@ -27,7 +27,8 @@ from mappable.odometry import Odometry
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
-SPACING, STEP, SCALE, NOISE = 5.0, 2.0, 8.0, 0.25  # metres, metres, metres over which descriptors change, noise
+# Metres, metres, metres over which descriptors change, noise.
+SPACING, STEP, SCALE, NOISE = 5.0, 2.0, 8.0, 0.25
 ROW, APART = 2000.0, 60.0  # metres: length of a row, and distance between two rows
 PIECE = 100  # images after which the camera is carried off
 PAGE = resource.getpagesize()
@@ -60,7 +61,10 @@ def localizer_of(landmarks: int, numbers: int) -> Localizer:
     bare = Landmarks.build(places, describe(at, numbers, 1), "made-up")
     known = road(np.linspace(0, min(SPACING * landmarks, 1000.0), 300), 0.5)
     table = Places(
-        path=[f"known/{row}.jpg" for row in range(len(known))], x=known[:, 0], y=known[:, 1], frames=Frame("road")
+        path=[f"known/{row}.jpg" for row in range(len(known))],
+        x=known[:, 0],
+        y=known[:, 1],
+        frames=Frame("road"),
     )
     fitted = calibrate(bare, (table, describe(known, numbers, 2)))
     return Localizer(Map(bare.with_calibration(fitted)))
@@ -69,7 +73,9 @@ def localizer_of(landmarks: int, numbers: int) -> Localizer:
 def drive(localizer: Localizer, numbers: int, updates: int, odometry: bool) -> dict[str, float]:
     """Follow a camera; milliseconds per update, and how many estimates are trusted and right."""
     random, length = np.random.default_rng(4), SPACING * len(localizer.map)
-    start = np.repeat(random.uniform(0, max(length - PIECE * STEP, 1.0), -(-updates // PIECE)), PIECE)[:updates]
+    start = np.repeat(
+        random.uniform(0, max(length - PIECE * STEP, 1.0), -(-updates // PIECE)), PIECE
+    )[:updates]
     truth = road(np.minimum(start + STEP * (np.arange(updates) % PIECE), length), 0.5)
     wall, cpu, right, trusted = [], [], 0, 0
     for begin in range(0, updates, 1000):
@@ -82,7 +88,9 @@ def drive(localizer: Localizer, numbers: int, updates: int, odometry: bool) -> d
             wall.append(perf_counter() - begun)
             cpu.append(process_time() - used)
             trusted += found.trusted
-            right += found.trusted and bool(np.linalg.norm(np.array(found.position) - truth[n]) < 10)
+            right += found.trusted and bool(
+                np.linalg.norm(np.array(found.position) - truth[n]) < 10
+            )
     return {
         "median": 1e3 * float(np.median(wall)),
         "99 %": 1e3 * float(np.quantile(wall, 0.99)),
@@ -99,7 +107,9 @@ def megabytes() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--landmarks", type=int, nargs="+", default=[100, 1000, 10_000, 100_000])
     parser.add_argument("--numbers", type=int, default=1024)
     parser.add_argument("--updates", type=int, help="measure memory over this many updates")
@@ -113,7 +123,10 @@ def main() -> None:
                 done += 10_000
                 print(f"{done:,} updates: {megabytes():.1f} MB", flush=True)
             return
-        print("| landmarks | odometry | median, ms | 99 %, ms | CPU median, ms | trusted, % | of them right, % |")
+        print(
+            "| landmarks | odometry | median, ms | 99 %, ms | CPU median, ms | trusted, % | of them"
+            " right, % |"
+        )
         print("|---|---|---|---|---|---|---|")
         for landmarks in given.landmarks:
             localizer = localizer_of(landmarks, given.numbers)
@@ -122,7 +135,10 @@ def main() -> None:
                 found = drive(localizer, given.numbers, 500, odometry)
                 numbers = f"{found['median']:.2f} | {found['99 %']:.2f} | {found['CPU median']:.2f}"
                 shares = f"{100 * found['trusted']:.0f} | {100 * found['right']:.1f}"
-                print(f"| {landmarks:,} | {'yes' if odometry else 'no'} | {numbers} | {shares} |", flush=True)
+                print(
+                    f"| {landmarks:,} | {'yes' if odometry else 'no'} | {numbers} | {shares} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

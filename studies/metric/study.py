@@ -1,4 +1,5 @@
-"""How well do distances of features follow metres? Train candidates on five homes, and score them on all five sets.
+"""How well do distances of features follow metres? Train candidates on five homes, and score them
+on all five sets.
 
     python studies/metric/study.py pack FOLDER WORK      # real sets and weights, as small files
     python studies/metric/study.py draw WORK             # both worlds, every fourth image
@@ -7,8 +8,9 @@
     python studies/metric/study.py keep test.json OUT.jsonl
     python studies/metric/study.py rule choose.json
 
-Every set has two regions or splits: `choose` never sees images that `test` scores. Descriptors are compared with the
-mean of their visit removed, shrunk to the mean of the map by ten images, and also as they are ("raw").
+Every set has two regions or splits: `choose` never sees images that `test` scores. Descriptors are
+compared with the mean of their visit removed, shrunk to the mean of the map by ten images, and also
+as they are ("raw").
 """
 
 import argparse
@@ -84,7 +86,10 @@ def draw(work: Path) -> None:
         drawn = simulate(name, parts=["main"], device="cuda", every=4)
         places = drawn.places
         pixels = np.stack(
-            [np.asarray(Image.fromarray(p).resize(SIZE, Image.Resampling.BILINEAR)) for p in drawn.pixels]
+            [
+                np.asarray(Image.fromarray(p).resize(SIZE, Image.Resampling.BILINEAR))
+                for p in drawn.pixels
+            ]
         )
         np.savez(
             work / f"{name}.npz",
@@ -120,9 +125,12 @@ def load(work: Path, name: str, phase: str) -> Set:
         data, ends = file["data"], file["ends"]
         starts = np.append(0, ends[:-1])
         decoded = (
-            Image.open(io.BytesIO(data[a:b].tobytes())).convert("RGB") for a, b in zip(starts, ends, strict=True)
+            Image.open(io.BytesIO(data[a:b].tobytes())).convert("RGB")
+            for a, b in zip(starts, ends, strict=True)
         )
-        pixels = np.stack([np.asarray(image.resize(SIZE, Image.Resampling.BILINEAR)) for image in decoded])
+        pixels = np.stack(
+            [np.asarray(image.resize(SIZE, Image.Resampling.BILINEAR)) for image in decoded]
+        )
     choose = phase == "choose"
     if name == "racetrack":
         noon = np.flatnonzero(sequence == "noon")
@@ -136,7 +144,16 @@ def load(work: Path, name: str, phase: str) -> Set:
         sequence[noon[lap:]] = "noon-2"
         train = np.flatnonzero(region & (sequence != "afternoon"))
         return _thin(
-            Set(name, pixels, x, yaw, sequence, train, train, np.flatnonzero(region & (sequence == "afternoon")))
+            Set(
+                name,
+                pixels,
+                x,
+                yaw,
+                sequence,
+                train,
+                train,
+                np.flatnonzero(region & (sequence == "afternoon")),
+            )
         )
     if name == "gardens":
         region = (x[:, 0] < 100) if choose else (x[:, 0] >= 100)
@@ -173,7 +190,9 @@ def load(work: Path, name: str, phase: str) -> Set:
     train = np.flatnonzero(split == "train")
     base = "train-overcast" if name == "street-v1" else "cloudy-run1"
     queries = np.flatnonzero(split == ("calibration" if choose else "test"))
-    return _thin(Set(name, pixels, x, yaw, sequence, train, np.flatnonzero(sequence == base), queries))
+    return _thin(
+        Set(name, pixels, x, yaw, sequence, train, np.flatnonzero(sequence == base), queries)
+    )
 
 
 def _thin(chosen: Set) -> Set:
@@ -213,7 +232,13 @@ def settings_of(candidate: str, home: str, seed: int) -> Any:
     from mappable.learning.settings import load_settings
 
     near, far, _ = RADII[home]
-    values = {**BASE, **CANDIDATES[candidate], "positive_radius": near, "negative_radius": far, "seed": seed}
+    values = {
+        **BASE,
+        **CANDIDATES[candidate],
+        "positive_radius": near,
+        "negative_radius": far,
+        "seed": seed,
+    }
     if home == "rooms-v1":
         values["yaw_limit"] = float(SAME_VIEW)
     return load_settings(overrides=values)
@@ -222,7 +247,10 @@ def settings_of(candidate: str, home: str, seed: int) -> Any:
 def _use_half_weights(work: Path) -> None:
     import mappable.features.encoder as module
 
-    tensors = {key: torch.from_numpy(value.astype(np.float32)) for key, value in np.load(work / "resnet.npz").items()}
+    tensors = {
+        key: torch.from_numpy(value.astype(np.float32))
+        for key, value in np.load(work / "resnet.npz").items()
+    }
     module.load_weights = lambda name, file=None: tensors  # type: ignore[assignment]
 
 
@@ -285,7 +313,12 @@ def score(describe: Any, chosen: Set) -> dict[str, Any]:
         best = feature[m:].argmin(1)
         error = apart[m:, :m][np.arange(len(best)), best]
         result[f"{kind} found".strip()] = round(100 * float(np.mean(error <= near)), 2)
-        own = np.triu(np.ones((m, m), bool), 1) & same_view[:m, :m] & (apart[:m, :m] <= 2 * far) & (apart[:m, :m] > 0)
+        own = (
+            np.triu(np.ones((m, m), bool), 1)
+            & same_view[:m, :m]
+            & (apart[:m, :m] <= 2 * far)
+            & (apart[:m, :m] > 0)
+        )
         f_own, g_own = feature[:m][own], apart[:m, :m][own]
         across = same_view[m:, :m]
         f_across, g_across = feature[m:][across], apart[m:, :m][across]
@@ -298,12 +331,19 @@ def score(describe: Any, chosen: Set) -> dict[str, Any]:
                 result |= {
                     k: v
                     for k, v in relations(
-                        f_across, g_across, _curve(f_across[inside], g_across[inside]), near, far, "oracle"
+                        f_across,
+                        g_across,
+                        _curve(f_across[inside], g_across[inside]),
+                        near,
+                        far,
+                        "oracle",
                     ).items()
                     if "error" in k
                 }
         else:
-            result["raw across pearson r2"] = relations(f_across, g_across, None, near, far, "a")["a pearson r2"]
+            result["raw across pearson r2"] = relations(f_across, g_across, None, near, far, "a")[
+                "a pearson r2"
+            ]
     return result
 
 
@@ -324,7 +364,9 @@ def score_metric(describe: Any, chosen: Set) -> dict[str, Any]:
         raw = describe(chosen, fitted)
         began = time.time()
         metric = Metric.fit(
-            centered(raw, chosen.sequence[fitted], raw.mean(0)).cpu().numpy(), chosen.x[fitted], reach=far
+            centered(raw, chosen.sequence[fitted], raw.mean(0)).cpu().numpy(),
+            chosen.x[fitted],
+            reach=far,
         )
         seconds = time.time() - began
         features = metric.features(images)
@@ -338,7 +380,13 @@ def score_metric(describe: Any, chosen: Set) -> dict[str, Any]:
 
 
 def one(
-    work: Path, phase: str, candidate: str, home: str, seed: int, sets: dict[str, Set], steps: int | None
+    work: Path,
+    phase: str,
+    candidate: str,
+    home: str,
+    seed: int,
+    sets: dict[str, Set],
+    steps: int | None,
 ) -> dict[str, Any]:
     from mappable.learning.trainer import train
     from mappable.places.frames import Frame
@@ -414,12 +462,16 @@ def run(given: argparse.Namespace) -> None:
             process.wait()
         return
     _use_half_weights(given.work)
-    sets = {name: load(given.work, name, given.phase) for name in RADII if (given.work / f"{name}.npz").exists()}
+    sets = {
+        name: load(given.work, name, given.phase)
+        for name in RADII
+        if (given.work / f"{name}.npz").exists()
+    }
     homes = given.homes or list(sets)
     tasks = [
         (candidate, home, seed)
         for seed in given.seeds
-        for candidate in (given.only or CANDIDATES)
+        for candidate in given.only or CANDIDATES
         for home in homes
         if home in sets
     ]
@@ -440,20 +492,38 @@ def run(given: argparse.Namespace) -> None:
             file.write(json.dumps(row) + "\n")
         own = row["sets"][home]
         away = np.mean([cells["found"] for name, cells in row["sets"].items() if name != home])
-        print(f"{candidate} | {home} {seed}: {own['found']} % at home, {away:.1f} % away", flush=True)
+        print(
+            f"{candidate} | {home} {seed}: {own['found']} % at home, {away:.1f} % away", flush=True
+        )
 
 
 def table(given: argparse.Namespace) -> None:
-    """Print means over seeds: per home the descriptor, the metric of all visits, and the metric of the map."""
-    rows = [json.loads(line) for file in given.files for line in Path(file).read_text().splitlines()]
-    keys = ["found", "across pearson r2", "across pearson 2r2", "across error r1-r2", "across error r2-2r2"]
+    """Print means over seeds: per home the descriptor, the metric of all visits, and the metric of
+    the map.
+    """
+    rows = [
+        json.loads(line) for file in given.files for line in Path(file).read_text().splitlines()
+    ]
+    keys = [
+        "found",
+        "across pearson r2",
+        "across pearson 2r2",
+        "across error r1-r2",
+        "across error r2-2r2",
+    ]
     print(f"{'':26s}{'':12s}", *(key.removeprefix("across ").rjust(14) for key in keys))
     for name in dict.fromkeys(row["candidate"] for row in rows):
         for home in RADII:
             own = [row for row in rows if row["candidate"] == name and row["home"] == home]
             for kind in ("descriptor", "all visits", "map") if own else ():
-                cells = [row["sets"][home] if kind == "descriptor" else row["metric"][kind] for row in own]
-                means = [np.mean([cell[key] for cell in cells if cell.get(key) is not None]) for key in keys]
+                cells = [
+                    row["sets"][home] if kind == "descriptor" else row["metric"][kind]
+                    for row in own
+                ]
+                means = [
+                    np.mean([cell[key] for cell in cells if cell.get(key) is not None])
+                    for key in keys
+                ]
                 print(f"{name[:14]:15s}{home:11s}{kind:12s}", *(f"{mean:14.3f}" for mean in means))
 
 
@@ -466,7 +536,10 @@ def rule(given: argparse.Namespace) -> None:
         home = np.mean([row["descriptor"]["found"] for row in models])
         away = np.mean([np.mean(list(row["found away"].values())) for row in models])
         means[distillation] = (home + away) / 2
-        print(f"distillation {distillation}: {home:.1f} % at home, {away:.1f} % away, {len(models)} models")
+        print(
+            f"distillation {distillation}: {home:.1f} % at home, {away:.1f} % away, {len(models)}"
+            " models"
+        )
     print(f"the rule keeps distillation {20 if means[20] > means[50] else 50}")
 
 
@@ -488,7 +561,9 @@ def keep(given: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(required=True)
     sub = commands.add_parser("pack")
     sub.add_argument("folder", type=Path)

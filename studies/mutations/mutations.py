@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 
 class Mutation(NamedTuple):
-    """A deliberate error: the line `text` of a file in `room` becomes `wrong`; `tests` should notice."""
+    """A deliberate error: the line `text` of a file in `room` becomes `wrong`; `tests` should
+    notice.
+    """
 
     name: str
     room: str
@@ -17,7 +19,12 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     # losses, tuples, training
-    Mutation("huber without its half", "learning", "residuals.square() / 2, delta", "residuals.square(), delta"),
+    Mutation(
+        "huber without its half",
+        "learning",
+        "residuals.square() / 2, delta",
+        "residuals.square(), delta",
+    ),
     Mutation(
         "sum of hinges becomes a mean",
         "learning",
@@ -54,7 +61,9 @@ MUTATIONS = (
         "far &= self._negatives(self._squared_distances(negative))",
         "far &= ~far | True",
     ),
-    Mutation("one axis of positions is lost", "learning", "for axis in rest:", "for axis in rest[1:]:"),
+    Mutation(
+        "one axis of positions is lost", "learning", "for axis in rest:", "for axis in rest[1:]:"
+    ),
     # features
     Mutation(
         "NetVLAD without its centers",
@@ -76,7 +85,12 @@ MUTATIONS = (
         "(points @ centers.T - centers.square().sum(-1) / 2).max(-1)",
         "(points @ centers.T).max(-1)",
     ),
-    Mutation("a download without its hash", "features", "if not found.startswith(sha256.lower()):", "if False:"),
+    Mutation(
+        "a download without its hash",
+        "features",
+        "if not found.startswith(sha256.lower()):",
+        "if False:",
+    ),
     Mutation(
         "descriptors are not scaled",
         "features",
@@ -85,7 +99,10 @@ MUTATIONS = (
     ),
     # places
     Mutation(
-        "compass turns the other way", "places", "return wrap(np.pi / 2 - heading)", "return wrap(np.pi / 2 + heading)"
+        "compass turns the other way",
+        "places",
+        "return wrap(np.pi / 2 - heading)",
+        "return wrap(np.pi / 2 + heading)",
     ),
     Mutation(
         "yaw interpolated over the long arc",
@@ -93,8 +110,15 @@ MUTATIONS = (
         "return wrap(start + fraction * wrap(end - start))",
         "return wrap(start + fraction * (end - start))",
     ),
-    Mutation("southern zones become northern", "places", "(32700 if south else 32600)", "(32600 if south else 32600)"),
-    Mutation("a place is its own neighbor", "places", "keep = query != row", "keep = query == query"),
+    Mutation(
+        "southern zones become northern",
+        "places",
+        "(32700 if south else 32600)",
+        "(32600 if south else 32600)",
+    ),
+    Mutation(
+        "a place is its own neighbor", "places", "keep = query != row", "keep = query == query"
+    ),
     Mutation(
         "queries become references",
         "places",
@@ -286,7 +310,12 @@ MUTATIONS = (
         "gram = -0.5 * (gram - gram.mean(1, keepdims=True))",
         "gram = -(gram - gram.mean(1, keepdims=True))",
     ),
-    Mutation("SMACOF with weights 1 / sigma", "recovery", "weights = ranges.sigma**-2", "weights = ranges.sigma**-1"),
+    Mutation(
+        "SMACOF with weights 1 / sigma",
+        "recovery",
+        "weights = ranges.sigma**-2",
+        "weights = ranges.sigma**-1",
+    ),
     Mutation(
         "alignment without its scale",
         "recovery",
@@ -309,8 +338,11 @@ MUTATIONS = (
     Mutation(
         "known positions are ignored",
         "recovery",
-        "self.graph.add(prior(point, position, self.gtsam.noiseModel.Isotropic.Sigma(self.k, sigma)))",
+        "self.graph.add(prior(point, position, self.gtsam.noiseModel.Isotropic.Sigma(self.k,"
+        " sigma)))",
         "pass",
+        now="prior(point, position, self.gtsam.noiseModel.Isotropic.Sigma(self.k, sigma))",
+        wrong_now="prior(point, position, self.gtsam.noiseModel.Isotropic.Sigma(self.k, 1e9))",
     ),
     # evaluation
     Mutation(
@@ -331,7 +363,12 @@ MUTATIONS = (
         "names, number = np.unique(blocks, return_inverse=True)",
         "names, number = np.unique(np.arange(len(blocks)), return_inverse=True)",
     ),
-    Mutation("deviation divided by n", "evaluation", "float(np.std(numbers, ddof=1))", "float(np.std(numbers))"),
+    Mutation(
+        "deviation divided by n",
+        "evaluation",
+        "float(np.std(numbers, ddof=1))",
+        "float(np.std(numbers))",
+    ),
     # exchange
     Mutation(
         "ellipse of one dimension",
@@ -346,8 +383,20 @@ MUTATIONS = (
         "np.column_stack([latitude, longitude]).round(9)",
     ),
     # service
-    Mutation("every host is answered", "service", "if not self.hosts.allow(", "if False and not self.hosts.allow("),
+    Mutation(
+        "every host is answered",
+        "service",
+        "if not self.hosts.allow(",
+        "if False and not self.hosts.allow(",
+    ),
     Mutation("a body of any length", "service", "if length > self.settings.body:", "if False:"),
     Mutation("memory is never returned", "service", "self.taken -= reserved", "self.taken -= 0"),
-    Mutation("sessions never expire", "service", "if session.used >= oldest}", "if True or session.used >= oldest}"),
+    Mutation(
+        "sessions never expire",
+        "service",
+        "if session.used >= oldest}",
+        "if True or session.used >= oldest}",
+        now="if session.used >= oldest\n",
+        wrong_now="if True or session.used >= oldest\n",
+    ),
 )

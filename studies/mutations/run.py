@@ -2,8 +2,9 @@
 
     python studies/mutations/run.py TREE OUT.json
 
-TREE is a checkout; the environment has everything that `make test` installs. First run the tests in files that mention
-the module; then, for the mutations that remain, all tests of the room. An existing OUT.json continues.
+TREE is a checkout; the environment has everything that `make test` installs. First run the tests in
+files that mention the module; then, for the mutations that remain, all tests of the room. An
+existing OUT.json continues.
 """
 
 import json
@@ -23,9 +24,15 @@ MARKS = "not long and not cluster"
 
 
 def find(source: Path, mutation: Mutation) -> tuple[Path, str, str] | None:
-    """The only file of the room that contains the text once, the text, and what it becomes; None if no file does."""
+    """The only file of the room that contains the text once, the text, and what it becomes; None if
+    no file does.
+    """
     room = source / "mappable" / mutation.room
-    files = [room] if room.is_file() else sorted(room.rglob("*.py") if mutation.room else room.glob("*.py"))
+    files = (
+        [room]
+        if room.is_file()
+        else sorted(room.rglob("*.py") if mutation.room else room.glob("*.py"))
+    )
     for text, wrong in ((mutation.text, mutation.wrong), (mutation.now, mutation.wrong_now)):
         holding = [file for file in files if text and text in file.read_text()]
         if len(holding) == 1 and holding[0].read_text().count(text) == 1:
@@ -42,9 +49,15 @@ def tests_of(tree: Path, mutation: Mutation) -> list[str]:
 def tests_that_mention(tree: Path, folders: list[str], module: Path) -> list[str]:
     """The test files that mention a module, and first the one named after it."""
     files = [tree / name for name in folders]
-    files = [file for name in files for file in ([name] if name.is_file() else sorted(name.rglob("test_*.py")))]
     files = [
-        file for file in files if module.stem in file.name or f"{module.parent.name}.{module.stem}" in file.read_text()
+        file
+        for name in files
+        for file in ([name] if name.is_file() else sorted(name.rglob("test_*.py")))
+    ]
+    files = [
+        file
+        for file in files
+        if module.stem in file.name or f"{module.parent.name}.{module.stem}" in file.read_text()
     ]
     files.sort(key=lambda file: module.stem not in file.name)
     return [str(file.relative_to(tree)) for file in files]
@@ -70,7 +83,9 @@ def run_tests(tree: Path, source: Path, tests: list[str], output: int) -> NoRetu
 
 
 def caught_by(tree: Path, source: Path, tests: list[str]) -> str:
-    """The first test that fails; "" if none does. The tests run in a fork, so that PyTorch loads only once."""
+    """The first test that fails; "" if none does. The tests run in a fork, so that PyTorch loads
+    only once.
+    """
     if not tests:
         return ""
     with tempfile.NamedTemporaryFile("w+") as output:
@@ -105,7 +120,11 @@ def main() -> None:
                 if known and (known["caught"] is not False or known["whole_room"] >= whole_room):
                     continue
                 if not (place := find(source, mutation)):
-                    results[mutation.name] = {"room": mutation.room, "caught": None, "by": "text not found"}
+                    results[mutation.name] = {
+                        "room": mutation.room,
+                        "caught": None,
+                        "by": "text not found",
+                    }
                 else:
                     file, text, wrong = place
                     right = file.read_text()

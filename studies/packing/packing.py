@@ -1,12 +1,14 @@
-"""Speed of packing a folder of 1280x960 JPEGs at 240x180, compared with a plain Pillow decode and resize.
+"""Speed of packing a folder of 1280x960 JPEGs at 240x180, compared with a plain Pillow decode and
+resize.
 
     python studies/packing/packing.py [--images 200] [--rounds 5]
 
-Three methods process the same files on the same cores: a plain loop, the loop with as many threads as packing has, and
-packing. Each writes the pixels to one file on disk. Rounds are interleaved in one process; medians are compared. The
-possible gain depends on the detail in the files, because entropy decoding cannot be scaled. Usual collections
-have between a tenth and a third of a byte per pixel. The goal is judged at a fifth (about 250 kB); both ends are also
-measured. The images are noise whose amplitude falls with frequency as in photographs; the rate sets the detail.
+Three methods process the same files on the same cores: a plain loop, the loop with as many threads
+as packing has, and packing. Each writes the pixels to one file on disk. Rounds are interleaved in
+one process; medians are compared. The possible gain depends on the detail in the files, because
+entropy decoding cannot be scaled. Usual collections have between a tenth and a third of a byte per
+pixel. The goal is judged at a fifth (about 250 kB); both ends are also measured. The images are
+noise whose amplitude falls with frequency as in photographs; the rate sets the detail.
 """
 
 import argparse
@@ -53,7 +55,11 @@ def write_photos(folder: Path, count: int, exponent: float) -> Places:
         image.save(folder / f"{number:04d}.jpg", quality=90)
     paths = [f"{number:04d}.jpg" for number in range(count)]
     return Places(
-        path=paths, x=np.arange(count, dtype=np.float64), y=np.zeros(count), frames=Frame("none"), root=folder
+        path=paths,
+        x=np.arange(count, dtype=np.float64),
+        y=np.zeros(count),
+        frames=Frame("none"),
+        root=folder,
     )
 
 
@@ -75,34 +81,52 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     workers = len(os.sched_getaffinity(0))
     print(
-        f"{arguments.images} JPEGs, {SOURCE[0]}x{SOURCE[1]} to {TARGET[0]}x{TARGET[1]}; {workers} cores; ms per image"
+        f"{arguments.images} JPEGs, {SOURCE[0]}x{SOURCE[1]} to {TARGET[0]}x{TARGET[1]}; {workers}"
+        " cores; ms per image"
     )
-    print(f"{'':18}{'kB':>5}{'plain loop':>12}{'threaded':>10}{'packing':>9}{'ratio':>7}{'again':>7}")
+    print(
+        f"{'':18}{'kB':>5}{'plain loop':>12}{'threaded':>10}{'packing':>9}{'ratio':>7}{'again':>7}"
+    )
     for name, exponent in DETAIL.items():
         with tempfile.TemporaryDirectory() as temporary:
-            kilobytes, times = compare(Path(temporary), exponent, arguments.images, arguments.rounds, workers)
+            kilobytes, times = compare(
+                Path(temporary), exponent, arguments.images, arguments.rounds, workers
+            )
         serial, threaded, packed, again = times
         ratio = threaded / packed
-        print(f"{name:18}{kilobytes:>5.0f}{serial:>12.2f}{threaded:>10.2f}{packed:>9.2f}{ratio:>7.2f}{again:>7.2f}")
+        print(
+            f"{name:18}{kilobytes:>5.0f}{serial:>12.2f}{threaded:>10.2f}{packed:>9.2f}{ratio:>7.2f}{again:>7.2f}"
+        )
         if name == JUDGED:
             verdict = f"{'met' if ratio >= GOAL else 'MISSED'} ({ratio:.2f})"
-    print(f"goal at {JUDGED}: packing at least {GOAL} times as fast as full decoding with as many threads: {verdict}")
+    print(
+        f"goal at {JUDGED}: packing at least {GOAL} times as fast as full decoding with as many"
+        f" threads: {verdict}"
+    )
 
 
-def compare(folder: Path, exponent: float, count: int, rounds: int, workers: int) -> tuple[float, list[float]]:
-    """Mean size in kB, and median ms per image of the plain loop, the loop with threads, packing, and packing again."""
+def compare(
+    folder: Path, exponent: float, count: int, rounds: int, workers: int
+) -> tuple[float, list[float]]:
+    """Mean size in kB, and median ms per image of the plain loop, the loop with threads, packing,
+    and packing again.
+    """
     places = write_photos(folder / "photos", count, exponent)
     seconds: list[list[float]] = [[], [], [], []]
     for number in range(rounds):
         out = folder / str(number)
         for threads, times in ((1, seconds[0]), (workers, seconds[1])):
-            times.append(timed(lambda threads=threads: plain(places, folder / "plain.npy", threads)))  # type: ignore[misc]
+            times.append(
+                timed(lambda threads=threads: plain(places, folder / "plain.npy", threads))
+            )  # type: ignore[misc]
         for times in seconds[2:]:
             times.append(timed(lambda out=out: pack_images(places, out, size=TARGET)))  # type: ignore[misc]
     kilobytes = statistics.mean(file.stat().st_size for file in places.files) / 1000

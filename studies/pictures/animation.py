@@ -3,9 +3,10 @@
     make demo
     python studies/pictures/animation.py demo docs/follow.webp
 
-The camera starts somewhere on a test drive, and is carried elsewhere on the way. Each frame shows its image, the places
-where it may be, and its pose with the 95 % ellipse as soon as the pose is trusted. Writes an animated WebP and prints
-how often the ellipse holds the true position. Describing the images takes a minute on two cores.
+The camera starts somewhere on a test drive, and is carried elsewhere on the way. Each frame shows
+its image, the places where it may be, and its pose with the 95 % ellipse as soon as the pose is
+trusted. Writes an animated WebP and prints how often the ellipse holds the true position.
+Describing the images takes a minute on two cores.
 """
 
 import argparse
@@ -23,18 +24,27 @@ from mappable.places.table import Places
 from mappable.plotting import BLACK, BLUE, GREEN, PINK, new_figure
 
 DRIVE = "test-overcast"
-STRETCHES = ((28, 48), (70, 92))  # 126ths of the drive: where it starts, and where it is carried to; chosen by looking
+# 126ths of the drive: where it starts, and where it is carried to; chosen by looking.
+STRETCHES = ((28, 48), (70, 92))
 WIDTH, HEIGHT, DPI = 7.4, 3.5, 100  # inches, and pixels per inch
 MILLISECONDS, PAUSE = 260, 2200  # per frame, and of the last frame
 QUALITY = 55  # of the WebP file
 HELD = 5.991  # squared deviations within which 95 % of a normal distribution in two dimensions lie
-AREA, POWER = 650.0, 0.65  # of a place with probability 1, in squares of a point; small ones stay visible
-NAMES = {"lost": "lost", "several places": "one of several places", "tracking": "found", "off the map": "off the map"}
+# Of a place with probability 1, in squares of a point; small ones stay visible.
+AREA, POWER = 650.0, 0.65
+NAMES = {
+    "lost": "lost",
+    "several places": "one of several places",
+    "tracking": "found",
+    "off the map": "off the map",
+}
 
 
 def main() -> None:
     """Follow the drive, and draw a frame per image."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("demo", type=Path, help="output folder of `make demo`")
     parser.add_argument("out", type=Path, help="animation to write (.webp)")
     parser.add_argument("--drive", default=DRIVE, help=f"drive of the demo (default: {DRIVE})")
@@ -50,12 +60,20 @@ def main() -> None:
         clouds.append(np.array(localizer.cloud()))
     frames = draw(places, rows, localizer.map.places.positions, estimates, clouds)
     times = [*[MILLISECONDS] * (len(frames) - 1), PAUSE]
-    options: dict[str, Any] = {"save_all": True, "append_images": frames[1:], "duration": times, "loop": 0}
+    options: dict[str, Any] = {
+        "save_all": True,
+        "append_images": frames[1:],
+        "duration": times,
+        "loop": 0,
+    }
     frames[0].save(given.out, "WEBP", quality=QUALITY, method=6, **options)
     trusted = [n for n, one in enumerate(estimates) if one.trusted]
     held = sum(holds(estimates[n], places.positions[rows[n], :2]) for n in trusted)
     print(f"{given.out}: {given.out.stat().st_size / 1000:.0f} kB, {len(frames)} frames")
-    print(f"trusted {len(trusted)} of {len(frames)} poses; {held} of {len(trusted)} ellipses hold the true position")
+    print(
+        f"trusted {len(trusted)} of {len(frames)} poses; {held} of {len(trusted)} ellipses hold the"
+        " true position"
+    )
 
 
 def holds(one: Estimate, truth: Floats) -> bool:
@@ -71,7 +89,9 @@ def draw(
     """A frame per image: the image and the state on the left, the map on the right."""
     figure = new_figure(WIDTH, HEIGHT, DPI)
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.5), height_ratios=(2.6, 1))
-    photo, words, chart = (figure.add_subplot(grid[at]) for at in ((0, 0), (1, 0), (slice(None), 1)))
+    photo, words, chart = (
+        figure.add_subplot(grid[at]) for at in ((0, 0), (1, 0), (slice(None), 1))
+    )
     photo.axis("off")
     words.axis("off")
     chart.set_aspect("equal")
@@ -82,7 +102,9 @@ def draw(
     shown = photo.imshow(np.asarray(Image.open(places.files[rows[0]]).convert("RGB")))
     cloud = chart.scatter([], [], [], PINK, alpha=0.6, linewidths=0, zorder=3)
     chart.plot([], [], "o", color=PINK, alpha=0.6, label="may be here")
-    (truth,) = chart.plot([], [], "o", mfc="none", mec=BLACK, ms=11, label="true position", zorder=5)
+    (truth,) = chart.plot(
+        [], [], "o", mfc="none", mec=BLACK, ms=11, label="true position", zorder=5
+    )
     (path,) = chart.plot([], [], "-", color=BLUE, lw=2, label="trusted path", zorder=4)
     (ellipse,) = chart.plot([], [], "-", color=GREEN, lw=1.8, label="pose, 95 %", zorder=6)
     (pose,) = chart.plot([], [], "o", color=GREEN, ms=5, zorder=7)
@@ -122,7 +144,9 @@ def round_of(one: Estimate) -> Floats:
     """The 95 % ellipse of a pose (2, n)."""
     angles = np.linspace(0, 2 * np.pi, 61)
     factor = np.linalg.cholesky(np.array(one.covariance)[:2, :2])
-    return np.array(one.position[:2])[:, None] + np.sqrt(HELD) * factor @ np.stack([np.cos(angles), np.sin(angles)])
+    return np.array(one.position[:2])[:, None] + np.sqrt(HELD) * factor @ np.stack(
+        [np.cos(angles), np.sin(angles)]
+    )
 
 
 def said(one: Estimate, step: int, truth: Floats) -> str:

@@ -4,7 +4,8 @@
     python studies/pictures/concepts.py demo docs
 
 It writes concepts-distances.png, concepts-place.png and concepts-recovery.png. The package
-draws all images; the seeds are fixed. Two encoders describe 250 images each, which takes a minute on two cores.
+draws all images; the seeds are fixed. Two encoders describe 250 images each, which takes a minute
+on two cores.
 """
 
 import argparse
@@ -62,18 +63,26 @@ def save(figure: Figure, file: Path) -> None:
     """Write a small PNG with few colors."""
     stream = io.BytesIO()
     figure.savefig(stream, dpi=DPI, facecolor="white")
-    Image.open(stream).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(file, optimize=True)
+    Image.open(stream).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(
+        file, optimize=True
+    )
     print(f"{file}: {file.stat().st_size / 1e3:.0f} kB")
 
 
 def described(demo: Path, model: str, *sequences: str) -> tuple[Places, Encoder, Any]:
     encoder = Encoder.load(demo / "models" / model / "encoder.safetensors")
     places = load_places(demo / "places").where(sequence=list(sequences))
-    return places, encoder, encoder.embed(find_pack(demo / "places", encoder.about.size).view(places))
+    return (
+        places,
+        encoder,
+        encoder.embed(find_pack(demo / "places", encoder.about.size).view(places)),
+    )
 
 
 def distances(demo: Path) -> Figure:
-    """Plot feature distance against metres between the images of two test runs, before and after training."""
+    """Plot feature distance against metres between the images of two test runs, before and after
+    training.
+    """
     figure = Figure(figsize=(8, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for axes, model, title in (
@@ -81,8 +90,12 @@ def distances(demo: Path) -> Figure:
         (right, AFTER, "after: triplet + Huber"),
     ):
         places, _, made = described(demo, model, "test-overcast", "test-night")
-        day, night = (np.flatnonzero(places.condition == condition) for condition in ("overcast", "night"))
-        metres = np.linalg.norm(places.positions[day][:, None] - places.positions[night], axis=2).ravel()
+        day, night = (
+            np.flatnonzero(places.condition == condition) for condition in ("overcast", "night")
+        )
+        metres = np.linalg.norm(
+            places.positions[day][:, None] - places.positions[night], axis=2
+        ).ravel()
         apart = np.sqrt(np.maximum(2 - 2 * (made[day] @ made[night].T), 0)).ravel()
         near = metres < FARTHEST
         centers = np.arange(0, FARTHEST + 1, SPACING)
@@ -93,15 +106,28 @@ def distances(demo: Path) -> Figure:
         axes.fill_between(centers, low, high, color=BLUE, alpha=0.25, label="8 of 10 pairs")
         axes.plot(centers, middle, color=BLUE, linewidth=2.2, label="the middle one")
         scale = np.sqrt(squared_scale(demo))
-        axes.plot([0, NEAR], [0, scale], "--", color=VERMILION, linewidth=2.2, label="what the loss asks for")
+        axes.plot(
+            [0, NEAR],
+            [0, scale],
+            "--",
+            color=VERMILION,
+            linewidth=2.2,
+            label="what the loss asks for",
+        )
         for radius, name in ((NEAR, "r₁"), (FAR, "r₂")):
             axes.axvline(radius, color=BLACK, linewidth=0.8, linestyle=":")
             axes.text(radius + 0.4, 0.03, name, va="bottom")
         axes.set(
-            xlim=(0, FARTHEST), ylim=(0, 1.4), title=title, xlabel="metres between an image by day and one at night"
+            xlim=(0, FARTHEST),
+            ylim=(0, 1.4),
+            title=title,
+            xlabel="metres between an image by day and one at night",
         )
         correlation = np.corrcoef(metres[metres <= FAR], apart[metres <= FAR])[0, 1]
-        print(f"{title}: correlation within r₂ {correlation:.2f}, distance from {middle[0]:.2f} to {middle[-1]:.2f}")
+        print(
+            f"{title}: correlation within r₂ {correlation:.2f}, distance from {middle[0]:.2f} to"
+            f" {middle[-1]:.2f}"
+        )
     left.set_ylabel("distance between their descriptors")
     right.legend(loc="upper left", frameon=False)
     return figure
@@ -125,13 +151,19 @@ def place(demo: Path) -> Figure:
     rows = {str(name): row for row, name in enumerate(opened.places.place_id)}
     landmarks = opened.places.positions
     off = np.array(
-        [np.linalg.norm(truth - one.coordinates) for truth, one in zip(places.positions, found, strict=True)]
+        [
+            np.linalg.norm(truth - one.coordinates)
+            for truth, one in zip(places.positions, found, strict=True)
+        ]
     )
     moved = [np.linalg.norm(one.coordinates - landmarks[rows[one.landmark]]) for one in found]
     good = [
-        n for n, one in enumerate(found) if one.confident and moved[n] > 1 and one.low is not None and one.low > 0.5
+        n
+        for n, one in enumerate(found)
+        if one.confident and moved[n] > 1 and one.low is not None and one.low > 0.5
     ]
-    n = min(good, key=lambda n: abs(off[n] - np.median(off)))  # a typical image: its error is close to the median
+    # A typical image: its error is close to the median.
+    n = min(good, key=lambda n: abs(off[n] - np.median(off)))
     print(f"{places.path[n]}: error {off[n]:.2f} m, median of the run {np.median(off):.2f} m")
     one, truth, nearest = found[n], places.positions[n], landmarks[rows[found[n].landmark]]
     figure = Figure(figsize=(8, 3.9), layout="constrained")
@@ -146,13 +178,19 @@ def place(demo: Path) -> Figure:
     axes.plot(*landmarks.T, "o", color=GRAY, markersize=5, label="landmarks")
     low, high = float(one.low or 0), float(one.high or 0)
     for radius in (low, high):
-        axes.add_patch(Circle(nearest, radius, fill=False, color=ORANGE, linewidth=1.8, linestyle="-"))
+        axes.add_patch(
+            Circle(nearest, radius, fill=False, color=ORANGE, linewidth=1.8, linestyle="-")
+        )
     axes.plot([], [], color=ORANGE, linewidth=1.8, label=f"90 %: {low:.1f} to {high:.1f} m from it")
     axes.plot(*nearest, "o", color=ORANGE, markersize=9, label="the one nearest in features")
     axes.plot(*one.coordinates, "D", color=BLUE, markersize=8, label="where the map says it is")
     axes.plot(*truth, "*", color=BLACK, markersize=13, label="where it is")
     width = 22.0
-    axes.set(xlim=(nearest[0] - width, nearest[0] + width), ylim=(nearest[1] - 13, nearest[1] + 19), aspect="equal")
+    axes.set(
+        xlim=(nearest[0] - width, nearest[0] + width),
+        ylim=(nearest[1] - 13, nearest[1] + 19),
+        aspect="equal",
+    )
     axes.set(xlabel="metres", ylabel="metres")
     axes.legend(loc="upper left", fontsize=8.5, framealpha=0.95)
     return figure
@@ -163,7 +201,8 @@ def recovery() -> Figure:
     sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
     from simulated_ranges import NOISES, measure, route
 
-    truth = route("open", 400, seed=3)[:, ::-1] * [-1, 1]  # rotated, because a page is wider than high
+    # Rotated, because a page is wider than high.
+    truth = route("open", 400, seed=3)[:, ::-1] * [-1, 1]
     ranges = measure(truth, NOISES["mid"], seed=3)
     figure = Figure(figsize=(8, 5.8), layout="constrained")
     (one, two), (three, four) = figure.subplots(2, 2)
@@ -174,7 +213,10 @@ def recovery() -> Figure:
     one.plot(*truth[corner], "o", color=VERMILION)
     exact = np.linalg.norm(truth[ranges.i] - truth[ranges.j], axis=1)
     other = np.linalg.norm(swung[ranges.i] - swung[ranges.j], axis=1)
-    print(f"swung: {(np.abs(other - exact) < 0.2).mean():.1%} of {len(ranges)} ranges stay within 0.2 m")
+    print(
+        f"swung: {(np.abs(other - exact) < 0.2).mean():.1%} of {len(ranges)} ranges stay within"
+        " 0.2 m"
+    )
     one.set_title("same distances, another shape", fontsize=10)
     alone = recover(ranges, seed=0)
     fitted = align(alone.positions, truth)(alone.positions)
@@ -185,7 +227,12 @@ def recovery() -> Figure:
     parts = recover(broken, seed=0)
     for number, color in zip(np.unique(parts.parts), (BLUE, ORANGE, GREEN), strict=False):
         points = parts.positions[parts.parts == number]
-        three.plot(*(points - np.array([0, 60 * number])).T, color=color, linewidth=2, label=f"part {number + 1}")
+        three.plot(
+            *(points - np.array([0, 60 * number])).T,
+            color=color,
+            linewidth=2,
+            label=f"part {number + 1}",
+        )
     three.set_title("two gaps in the chain: three maps, which nothing joins", fontsize=10)
     known = np.arange(0, 400, 40)
     anchored = recover(ranges, anchors=Anchors(known, truth[known], sigma=0.5))
@@ -196,16 +243,22 @@ def recovery() -> Figure:
     for axes in (one, two, three, four):
         axes.set_aspect("equal", adjustable="datalim")
         axes.margins(0.08)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3, frameon=False, fontsize=9)
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3, frameon=False, fontsize=9
+        )
         axes.tick_params(labelsize=8)
     for sentence in (*alone.undetermined, "", *parts.undetermined):
         print(sentence)
-    print("RMS errors", [round(rms(points, truth), 1) for points in (fitted, anchored.positions)], "m")
+    print(
+        "RMS errors", [round(rms(points, truth), 1) for points in (fitted, anchored.positions)], "m"
+    )
     return figure
 
 
 def straightest(points: Floats) -> int:
-    """A point on a straight stretch near the middle of the route; there, ranges cannot tell left from right."""
+    """A point on a straight stretch near the middle of the route; there, ranges cannot tell left
+    from right.
+    """
     ahead = np.arctan2(*np.diff(points, axis=0).T[::-1])
     turn = np.abs(np.angle(np.exp(1j * (ahead[12:] - ahead[:-12]))))
     middle = np.arange(len(turn))
@@ -213,7 +266,9 @@ def straightest(points: Floats) -> int:
 
 
 def mirrored_beyond(points: Floats, at: int) -> Floats:
-    """The same points up to `at`; after it, their mirror image across the direction of travel at that point."""
+    """The same points up to `at`; after it, their mirror image across the direction of travel at
+    that point.
+    """
     along = points[at + 3] - points[at - 3]
     along /= np.linalg.norm(along)
     rest = points[at:] - points[at]

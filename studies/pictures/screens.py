@@ -3,9 +3,8 @@
     make demo
     PYTHONPATH=tests python studies/pictures/screens.py demo docs
 
-It writes viewer.png, the picture of the README; report.png, the beginning of the report; and a sheet per view,
-viewer-VIEW.webp: three widths, light and dark.
-It takes three minutes on two cores.
+It writes viewer.png, the picture of the README; report.png, the beginning of the report; and a
+sheet per view, viewer-VIEW.webp: three widths, light and dark. It takes three minutes on two cores.
 """
 
 import argparse
@@ -27,7 +26,8 @@ from mappable.places.table import Places
 
 WIDTHS, THEMES = (1280, 768, 360), ("light", "dark")
 VIEWS = ("map", "drop", "live", "calibration", "report")
-DRIVE, FOLLOWED = "test-night", 12  # the drive of the pictures, and images of a session: every second one
+# The drive of the pictures, and images of a session: every second one.
+DRIVE, FOLLOWED = "test-night", 12
 DROPPED = 0.36  # share of the drive, chosen by looking: an image that is trusted
 TALLEST = 1500  # pixels of a page in a sheet; more is cut off
 SCALE, GAP, QUALITY = 0.4, 16, 60  # of a sheet
@@ -38,10 +38,14 @@ SETTLED = 1.5  # seconds until a page has drawn all
 
 def main() -> None:
     """Serve the demo, open each view, and write its pictures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("demo", type=Path, help="output folder of `make demo`")
     parser.add_argument("out", type=Path, help="folder for the pictures")
-    parser.add_argument("--views", default=",".join(VIEWS), help="only these views, separated by commas")
+    parser.add_argument(
+        "--views", default=",".join(VIEWS), help="only these views, separated by commas"
+    )
     given = parser.parse_args()
     places = load_places(given.demo / "places")
     drive = places[np.flatnonzero(places.sequence == DRIVE)]
@@ -82,20 +86,28 @@ def prepare(browser: Browser, view: str, address: str, drive: Places) -> None:
         session = browser.until("document.querySelector('#live-id').value")
         for n, file in enumerate(drive.files[at : at + 2 * FOLLOWED : 2]):
             request = urllib.request.Request(
-                f"{address}/sessions/{session}/update?time={n}", file.read_bytes(), {"Content-Type": "image/png"}
+                f"{address}/sessions/{session}/update?time={n}",
+                file.read_bytes(),
+                {"Content-Type": "image/png"},
             )
             urllib.request.urlopen(request, timeout=60).close()
-        browser.until(f"document.querySelector('#live-detail dd')?.innerText.startsWith('{FOLLOWED}, ')")
+        browser.until(
+            f"document.querySelector('#live-detail dd')?.innerText.startsWith('{FOLLOWED}, ')"
+        )
 
 
 def shot(browser: Browser, width: int, theme: str) -> Image.Image:
     """The whole page at a width, in a theme."""
     browser.size(width)
-    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+    browser.call(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}]
+    )
     time.sleep(SETTLED)
     high = min(browser.run("document.documentElement.offsetHeight"), TALLEST)
     clip = {"x": 0, "y": 0, "width": width, "height": high, "scale": 1}
-    taken = browser.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
+    taken = browser.call(
+        "Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True
+    )
     return Image.open(io.BytesIO(base64.b64decode(taken["data"]))).convert("RGB")
 
 
@@ -107,7 +119,10 @@ def save(picture: Image.Image, file: Path) -> None:
 def sheet(browser: Browser) -> Image.Image:
     """A view in all widths, light above dark."""
     rows = [[shot(browser, width, theme) for width in WIDTHS] for theme in THEMES]
-    small = [[one.resize((round(SCALE * one.width), round(SCALE * one.height))) for one in row] for row in rows]
+    small = [
+        [one.resize((round(SCALE * one.width), round(SCALE * one.height))) for one in row]
+        for row in rows
+    ]
     wide = sum(one.width for one in small[0]) + GAP * (len(WIDTHS) + 1)
     high = [max(one.height for one in row) + GAP for row in small]
     found = Image.new("RGB", (wide, sum(high) + GAP), "#9aa0a8")

@@ -2,13 +2,14 @@
 
     mappable convert manifest images walks && mappable train walks model --set iterations=0
     mappable embed model walks descriptors/walks
-    python studies/place/compare.py run descriptors/walks:5:5 descriptors/track:10:25 --out after.json
-    PYTHONPATH=../earlier/src python studies/place/compare.py run ... --out before.json
+    python studies/place/compare.py run descriptors/walks:5:5 descriptors/track:10:25 --out
+    after.json PYTHONPATH=../earlier/src python studies/place/compare.py run ... --out before.json
     python studies/place/compare.py table before.json after.json
 
-Each argument of `run` is a folder of `mappable embed`, the distance within which an image counts as found, and the one
-within which a confident image counts as right. Each visit becomes a map, as `mappable map build` does, and locates each
-other visit: every 4th image. Nothing is fitted to the visits that are asked.
+Each argument of `run` is a folder of `mappable embed`, the distance within which an image counts as
+found, and the one within which a confident image counts as right. Each visit becomes a map, as
+`mappable map build` does, and locates each other visit: every 4th image. Nothing is fitted to the
+visits that are asked.
 """
 
 import argparse
@@ -53,7 +54,14 @@ def located(opened: Map, seen: Floats32, *, together: bool) -> list[Answer]:
     """Single images, or a drive."""
     locate = opened.locate_drive if together else opened.locate_all
     return [
-        (np.array(one.coordinates), np.array(one.covariance), one.confident, one.low, one.high, one.landmark)
+        (
+            np.array(one.coordinates),
+            np.array(one.covariance),
+            one.confident,
+            one.low,
+            one.high,
+            one.landmark,
+        )
         for one in locate(seen, coverage=COVERAGE)
     ]
 
@@ -69,12 +77,25 @@ def followed(opened: Map, seen: Floats32, truth: Floats | None) -> list[Answer]:
             noisy = way + 0.05 * np.linalg.norm(way) * random.normal(size=len(way))
             odometry = Odometry(float(noisy[0]), float(noisy[1]), 0.0)
         one = localizer.update(descriptor, float(row), odometry)
-        answers.append((np.array(one.position), np.array(one.covariance), one.trusted, None, None, one.landmark))
+        answers.append(
+            (
+                np.array(one.position),
+                np.array(one.covariance),
+                one.trusted,
+                None,
+                None,
+                one.landmark,
+            )
+        )
     return answers
 
 
-def counts(answers: Sequence[Answer], truth: Floats, at: dict[str, Floats], found: float, right: float) -> Cell:
-    """Found, confident and wrong images; intervals or ellipses that hold; normalized squared errors."""
+def counts(
+    answers: Sequence[Answer], truth: Floats, at: dict[str, Floats], found: float, right: float
+) -> Cell:
+    """Found, confident and wrong images; intervals or ellipses that hold; normalized squared
+    errors.
+    """
     positions = np.array([one[0] for one in answers])
     off = np.linalg.norm(positions - truth, axis=1)
     sure = np.array([one[2] for one in answers])
@@ -86,7 +107,9 @@ def counts(answers: Sequence[Answer], truth: Floats, at: dict[str, Floats], foun
         held = squared <= chi2.ppf(COVERAGE, moving.sum())
         stated = np.ones(len(answers), dtype=bool)
     else:
-        apart = [np.linalg.norm(at[one[5]] - here) for one, here in zip(answers, truth, strict=True)]
+        apart = [
+            np.linalg.norm(at[one[5]] - here) for one, here in zip(answers, truth, strict=True)
+        ]
         ends = np.array([one[3:5] for one in answers], dtype=np.float64)  # NaN if none is stated
         held = (ends[:, 0] <= apart) & (apart <= ends[:, 1])
         stated = np.isfinite(ends).all(1)
@@ -112,7 +135,9 @@ def run(sets: Sequence[str]) -> list[Cell]:
         small = reduced(described.descriptors[kept])
         described = replace(described, places=places[kept], descriptors=small, encoder=None)
         for name, asked, stride, cell in _drives(described, float(limits[0]), float(limits[1])):
-            cells.append({"set": Path(folder).name, "map": name, "asked": asked, "stride": stride, **cell})
+            cells.append(
+                {"set": Path(folder).name, "map": name, "asked": asked, "stride": stride, **cell}
+            )
             print(json.dumps(cells[-1]), flush=True)
     return cells
 
@@ -150,9 +175,18 @@ def _count(described: Described, rows: Ints) -> int:
 def table(files: Sequence[Path]) -> None:
     """One row per set and way: before, and after."""
     parts = [json.loads(file.read_text())["cells"] for file in files]
-    heads = ["found, %", "least, %", "confident, %", "wrong of confident, %", "intervals that hold, %", "NEES"]
+    heads = [
+        "found, %",
+        "least, %",
+        "confident, %",
+        "wrong of confident, %",
+        "intervals that hold, %",
+        "NEES",
+    ]
     print(
-        "| set | way | nearest, % | " + " | ".join(f"{head} ({file.stem})" for head in heads for file in files) + " |"
+        "| set | way | nearest, % | "
+        + " | ".join(f"{head} ({file.stem})" for head in heads for file in files)
+        + " |"
     )
     print("|---|---|---|" + "---|" * len(heads) * len(files))
     for name in [*dict.fromkeys(cell["set"] for cell in parts[-1]), "all"]:
@@ -168,7 +202,10 @@ def _numbers(cells: Sequence[Cell], way: str) -> list[float]:
     if not cells:
         return [float("nan")] * 6
     shares = [100 * cell[way]["found"] / cell["images"] for cell in cells]
-    total = {key: sum(cell[way][key] for cell in cells) for key in ("confident", "wrong", "intervals", "held")}
+    total = {
+        key: sum(cell[way][key] for cell in cells)
+        for key in ("confident", "wrong", "intervals", "held")
+    }
     known = [cell[way]["nees"] for cell in cells if cell[way]["nees"] is not None]
     return [
         float(np.mean(shares)),
@@ -185,7 +222,9 @@ def _text(value: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("run", "table"))
     parser.add_argument("given", nargs="+")
     parser.add_argument("--out", type=Path)

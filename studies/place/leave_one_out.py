@@ -1,11 +1,13 @@
 """Reports each set with numbers of the place model that were chosen on the other sets.
 
     python studies/place/leave_one_out.py run descriptors/rn-walks:5:5 --out rn-walks.json
-    python studies/place/leave_one_out.py table rn-walks.json vgg-walks.json ... --out leave_one_out.json
+    python studies/place/leave_one_out.py table rn-walks.json vgg-walks.json ... --out
+    leave_one_out.json
 
-The rule, per set left out: on drives of all other sets, take the numbers that leave at most 2 % of the confident images
-wrong and at most 2 % of the strangers confident. Of these, take those with most images found and confident. Sets of one
-place (the same name after the first dash) are left out together.
+The rule, per set left out: on drives of all other sets, take the numbers that leave at most 2 % of
+the confident images wrong and at most 2 % of the strangers confident. Of these, take those with
+most images found and confident. Sets of one place (the same name after the first dash) are left out
+together.
 """
 
 import argparse
@@ -41,7 +43,14 @@ def run(text: str) -> list[Row]:
         chosen = dict(zip(GRID, values, strict=True))
         cells = list(located(described, replace(NUMBERS, **chosen), float(found), float(radius)))
         counts = [int(sum(column)) for column in zip(*cells, strict=True)]
-        rows.append({"set": Path(folder).name, **chosen, **dict(zip(COUNTS, counts, strict=True)), "nearest": right})
+        rows.append(
+            {
+                "set": Path(folder).name,
+                **chosen,
+                **dict(zip(COUNTS, counts, strict=True)),
+                "nearest": right,
+            }
+        )
         print(json.dumps(rows[-1]), flush=True)
     return rows
 
@@ -77,9 +86,15 @@ def table(rows: Sequence[Row]) -> list[Row]:
     for name, place in places.items():
         chosen = choose([row for row in rows if places[row["set"]] != place])
         results += [
-            row for row in rows if row["set"] == name and all(row[key] == value for key, value in chosen.items())
+            row
+            for row in rows
+            if row["set"] == name and all(row[key] == value for key, value in chosen.items())
         ]
-    print("| set | " + " | ".join([*GRID, "found, %", "confident, %", "wrong", "confident strangers"]) + " |")
+    print(
+        "| set | "
+        + " | ".join([*GRID, "found, %", "confident, %", "wrong", "confident strangers"])
+        + " |"
+    )
     print("|---|" + "---|" * (len(GRID) + 4))
     for row in results:
         shares = [f"{100 * row[name] / row['images']:.1f}" for name in ("found", "confident")]
@@ -90,7 +105,9 @@ def table(rows: Sequence[Row]) -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("run", "table"))
     parser.add_argument("sets", nargs="+", metavar="FOLDER:FOUND:RADIUS or JSON")
     parser.add_argument("--out", type=Path)

@@ -2,8 +2,8 @@
 
     python studies/place/sensitivity.py descriptors/walks:5:5 --out sensitivity.json
 
-Each row is the mean share of found images and the confident and wrong ones, in drives of every 4th image: of a visit,
-and of strangers, which are the part of a visit that is not on the map.
+Each row is the mean share of found images and the confident and wrong ones, in drives of every 4th
+image: of a visit, and of strangers, which are the part of a visit that is not on the map.
 """
 
 import argparse
@@ -23,18 +23,25 @@ from mappable.localization.place_model import PlaceModel
 from mappable.maps.exact import Exact
 
 STRIDE = 4
-ON_MAP, APART = 0.4, 20.0  # share of a visit that is the map of the strangers, and their distance from it
+# Share of a visit that is the map of the strangers, and their distance from it.
+ON_MAP, APART = 0.4, 20.0
 
 
-def located(described: Described, numbers: PlaceNumbers, found: float, radius: float) -> Iterator[list[float]]:
-    """Images, found, confident and wrong ones, strangers, and confident strangers, per pair of visits."""
+def located(
+    described: Described, numbers: PlaceNumbers, found: float, radius: float
+) -> Iterator[list[float]]:
+    """Images, found, confident and wrong ones, strangers, and confident strangers, per pair of
+    visits.
+    """
     places, seen = described.places, described.descriptors
     at, visits = places.positions, list(places.sequences().values())
     for own in visits:
         for other in visits:
             if other is own:
                 continue
-            model = PlaceModel(Exact(seen[own[::2]]), at[own[::2]], [np.arange(len(own[::2]))], numbers)
+            model = PlaceModel(
+                Exact(seen[own[::2]]), at[own[::2]], [np.arange(len(own[::2]))], numbers
+            )
             rows = other[::STRIDE]
             posterior = model.drive(seen[rows])
             drive = Answers(model, posterior, radius)
@@ -67,7 +74,9 @@ def variants() -> Iterator[tuple[str, PlaceNumbers]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sets", nargs="+", metavar="FOLDER:FOUND:RADIUS")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -76,9 +85,17 @@ def main() -> None:
     for text in given.sets:
         folder, found, radius = text.split(":")
         whole = read_descriptors(Path(folder))
-        described.append((replace(whole, descriptors=reduced(whole.descriptors)), float(found), float(radius)))
+        described.append(
+            (replace(whole, descriptors=reduced(whole.descriptors)), float(found), float(radius))
+        )
     for name, numbers in variants():
-        cells = np.array([cell for one, found, radius in described for cell in located(one, numbers, found, radius)])
+        cells = np.array(
+            [
+                cell
+                for one, found, radius in described
+                for cell in located(one, numbers, found, radius)
+            ]
+        )
         images, _, sure, wrong, strangers, fooled = cells.sum(0)
         rows.append(
             {

@@ -2,9 +2,10 @@
 
     PYTHONPATH=benchmarks python studies/recovery/compare.py --base /path/to/other/src --seeds 5
 
-Each version runs in a process of its own, on one thread, with the same problems. The table has medians over the seeds:
-error (RMSE in metres; after rigid alignment if no position is known), NEES per coordinate (1 if covariances are
-honest), and CPU seconds. "line" is the error of straight lines between known positions. Results go to compare.json.
+Each version runs in a process of its own, on one thread, with the same problems. The table has
+medians over the seeds: error (RMSE in metres; after rigid alignment if no position is known), NEES
+per coordinate (1 if covariances are honest), and CPU seconds. "line" is the error of straight lines
+between known positions. Results go to compare.json.
 """
 
 import argparse
@@ -22,7 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # before numpy starts its threads
+# Before numpy starts its threads.
+os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
 
 import numpy as np
 
@@ -62,7 +64,9 @@ def simulate(
     if noise == "learned":
         ranges = measure_learned(truth, learned_profile(), seed=seed, missing=0.1)
     else:
-        ranges = measure(truth, NOISES[noise], seed=seed, missing=0.1, outliers=false, aliased=aliased)
+        ranges = measure(
+            truth, NOISES[noise], seed=seed, missing=0.1, outliers=false, aliased=aliased
+        )
     rng = np.random.default_rng([seed, known])
     last = 0.4 * count if odometry == "paused after the known positions" else count - 1
     points = np.linspace(0, last, known).round().astype(np.int64)
@@ -76,7 +80,9 @@ def simulate(
 
 
 def erratic(kind: str, dimensions: int, known: int, seed: int, *, ordered: bool = True) -> Problem:
-    """A short path with steps of 1 m in random directions, or with turns of about 1 radian; ranges up to 8 m."""
+    """A short path with steps of 1 m in random directions, or with turns of about 1 radian; ranges
+    up to 8 m.
+    """
     from mappable.recovery.ranges import Ranges
 
     count, sigma = 80, 0.05
@@ -93,8 +99,17 @@ def erratic(kind: str, dimensions: int, known: int, seed: int, *, ordered: bool 
     near = apart <= 8.0
     metres = np.abs(apart[near] + sigma * rng.standard_normal(int(near.sum())))
     points = np.linspace(0, count - 1, known).round().astype(np.int64)
-    anchors = (points, truth[points] + sigma * rng.standard_normal((known, dimensions)), np.full(known, sigma))
-    return Problem(truth, Ranges(count, i[near], j[near], metres, sigma), anchors if known else None, ordered=ordered)
+    anchors = (
+        points,
+        truth[points] + sigma * rng.standard_normal((known, dimensions)),
+        np.full(known, sigma),
+    )
+    return Problem(
+        truth,
+        Ranges(count, i[near], j[near], metres, sigma),
+        anchors if known else None,
+        ordered=ordered,
+    )
 
 
 Draw = Callable[[int], Problem]
@@ -128,7 +143,10 @@ def _cases() -> dict[str, tuple[int, Draw]]:
         ("loop", "mid", 10),
         ("loop", "learned", 10),
     ):
-        cases[f"{kind} of 400, {noise}, no odometry, {known} known"] = (5, _long(kind, noise, known))
+        cases[f"{kind} of 400, {noise}, no odometry, {known} known"] = (
+            5,
+            _long(kind, noise, known),
+        )
     for kind in ("wandering", "snaking"):
         cases[f"{kind} of 200, mid, no odometry, 5 known"] = (
             5,
@@ -139,10 +157,16 @@ def _cases() -> dict[str, tuple[int, Draw]]:
             for known in (0, 8):
                 name = f"erratic {kind} of 80 in {k}-D, {known} known"
                 cases[name] = (9, partial(erratic, kind, k, known))
-    for kind, count, noise in (("loop", 200, "mid"), ("loop", 200, "learned"), ("open", 200, "mid")):
+    for kind, count, noise in (
+        ("loop", 200, "mid"),
+        ("loop", 200, "learned"),
+        ("open", 200, "mid"),
+    ):
         cases[f"{kind} of {count}, {noise}, nothing known"] = (
             9,
-            lambda seed, kind=kind, count=count, noise=noise: simulate(kind, count, 672.0, noise, 0, "none", seed),
+            lambda seed, kind=kind, count=count, noise=noise: simulate(
+                kind, count, 672.0, noise, 0, "none", seed
+            ),
         )
     cases["loop of 400, 5 % aliased, nothing known"] = (
         9,
@@ -170,7 +194,9 @@ CASES = _cases()
 
 
 def solve_all(folder: Path) -> None:
-    """Solve each problem in a folder with the version that PYTHONPATH gives; this runs in a child process."""
+    """Solve each problem in a folder with the version that PYTHONPATH gives; this runs in a child
+    process.
+    """
     from mappable.recovery import Anchors, Motions, Ranges, recover
 
     try:
@@ -179,31 +205,51 @@ def solve_all(folder: Path) -> None:
         recover_anchored = None
     for file in sorted(folder.glob("*.problem.npz")):
         given = dict(np.load(file))
-        ranges = Ranges(int(given["count"]), given["i"], given["j"], given["metres"], given["sigma"])
+        ranges = Ranges(
+            int(given["count"]), given["i"], given["j"], given["metres"], given["sigma"]
+        )
         hints: dict[str, Any] = {}
         if "points" in given:
             hints["anchors"] = Anchors(given["points"], given["positions"], given["known_sigma"])
         if "from" in given:
             noise = (float(given["noise"][0]), float(given["noise"][1]))
-            hints["motions"] = Motions(given["from"], given["to"], given["ways"], given["turns"], noise)
+            hints["motions"] = Motions(
+                given["from"], given["to"], given["ways"], given["turns"], noise
+            )
         begun = time.process_time()
         if not hints:
             found = recover(ranges, int(given["dimensions"]))
         elif recover_anchored is not None:
-            found = recover_anchored(ranges, hints.pop("anchors", None), ordered=bool(given["ordered"]), **hints)
+            found = recover_anchored(
+                ranges, hints.pop("anchors", None), ordered=bool(given["ordered"]), **hints
+            )
         else:
-            found = recover(ranges, int(given["dimensions"]), ordered=bool(given["ordered"]), **hints)
+            found = recover(
+                ranges, int(given["dimensions"]), ordered=bool(given["ordered"]), **hints
+            )
         seconds = time.process_time() - begun
         covariances = np.zeros(0) if found.covariances is None else found.covariances
         sentences = np.array([*found.undetermined], dtype=str)
         out = file.with_name(file.name.replace("problem", "solved"))
-        np.savez(out, positions=found.positions, covariances=covariances, seconds=seconds, undetermined=sentences)
+        np.savez(
+            out,
+            positions=found.positions,
+            covariances=covariances,
+            seconds=seconds,
+            undetermined=sentences,
+        )
         print(f"{file.name}: {seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def save(problem: Problem, file: Path) -> None:
     ranges = problem.ranges
-    given = {"count": ranges.count, "i": ranges.i, "j": ranges.j, "metres": ranges.metres, "sigma": ranges.sigma}
+    given = {
+        "count": ranges.count,
+        "i": ranges.i,
+        "j": ranges.j,
+        "metres": ranges.metres,
+        "sigma": ranges.sigma,
+    }
     given |= {"ordered": problem.ordered, "dimensions": problem.truth.shape[1]}
     if problem.anchors is not None:
         given |= dict(zip(("points", "positions", "known_sigma"), problem.anchors, strict=True))
@@ -221,7 +267,10 @@ def score(problem: Problem, solved: Any) -> dict[str, Any]:
         positions = align(positions, problem.truth, scale=False)(positions)
     off = positions - problem.truth
     if problem.anchors is not None and len(covariances):
-        nees = float(np.einsum("na,nab,nb->n", off, np.linalg.inv(covariances), off).mean()) / off.shape[1]
+        nees = (
+            float(np.einsum("na,nab,nb->n", off, np.linalg.inv(covariances), off).mean())
+            / off.shape[1]
+        )
     error = float(np.sqrt(np.square(off).sum(1).mean()))
     said = any("not determined" in sentence for sentence in solved["undetermined"].tolist())
     return {"error": error, "nees": nees, "seconds": float(solved["seconds"]), "said": said}
@@ -264,14 +313,20 @@ def describe(row: dict[str, Any], versions: list[str]) -> str:
         errors = [result["error"] for result in results]
         nees = [result["nees"] for result in results if result["nees"] is not None]
         said = sum(result["said"] for result in results)
-        cells += [f"{np.median(errors):.2f}", f"{max(errors):.2f}", f"{np.median(nees):.2f}" if nees else ""]
+        cells += [
+            f"{np.median(errors):.2f}",
+            f"{max(errors):.2f}",
+            f"{np.median(nees):.2f}" if nees else "",
+        ]
         cells += [str(said), f"{np.median([result['seconds'] for result in results]):.2f}"]
     line = [value for value in row["line"] if value is not None]
     return f"| {' | '.join([*cells, f'{np.median(line):.2f}' if line else ''])} |"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--base", type=Path, help="src of another checkout, to compare with")
     parser.add_argument("--seeds", type=int, default=5, help="seeds per case, at most")
     parser.add_argument("--first", type=int, default=FIRST, help="first seed")
@@ -286,14 +341,20 @@ def main() -> None:
     sources = {"base": given.base} if given.base else {}
     sources["new"] = HERE.parents[2] / "src"
     names = [name for name in CASES if re.search(given.only, name)]
-    head = [f"{version} {column}" for version in sources for column in ("m", "worst m", "NEES", "said", "CPU s")]
+    head = [
+        f"{version} {column}"
+        for version in sources
+        for column in ("m", "worst m", "NEES", "said", "CPU s")
+    ]
     print(f"| case | seeds | {' | '.join(head)} | line m |\n{'|---' * (3 + len(head))}|")
     command = "python studies/recovery/compare.py --base SRC_OF_0.2.0"
     origin = {"command": command, "date": date.today().isoformat(), "hardware": given.hardware}
     rows: list[dict[str, Any]] = []
     for name in names:
         rows.append(run(sources, name, given.seeds, given.first))
-        given.out.write_text(json.dumps({"origin": origin, "first seed": given.first, "rows": rows}, indent=1) + "\n")
+        given.out.write_text(
+            json.dumps({"origin": origin, "first seed": given.first, "rows": rows}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

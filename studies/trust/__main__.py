@@ -1,4 +1,5 @@
-"""Run the harnesses at full length, print the tables of the README, and exit with 1 if anything is wrong.
+"""Run the harnesses at full length, print the tables of the README, and exit with 1 if anything is
+wrong.
 
 python studies/trust [PART...] [--out FOLDER]    # parts: kill, pairs, damage, fuzz, guided, http, full, soak
 """
@@ -16,7 +17,18 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[threads] = "1"
 
 from mappable.locks import alone_in  # noqa: E402
-from trust import damage, full, fuzz, guided, kills, requests, short, soak, table, tiny  # noqa: E402
+from trust import (  # noqa: E402
+    damage,
+    full,
+    fuzz,
+    guided,
+    kills,
+    requests,
+    short,
+    soak,
+    table,
+    tiny,
+)
 from trust.commands import COMMANDS  # noqa: E402
 from trust.counters import Counters  # noqa: E402
 from trust.processes import preload  # noqa: E402
@@ -30,11 +42,23 @@ def main() -> int:
     """Run the parts; partial runs add up in the JSON files of the folder."""
     parser = argparse.ArgumentParser(prog="trust")
     parser.add_argument("parts", nargs="*", help=f"parts to run: {', '.join(PARTS)} (default: all)")
-    parser.add_argument("--out", type=Path, default=Path("trust"), help="folder of counters and work files")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop each part after this many seconds")
-    parser.add_argument("--only", default="", help="commands to kill, separated by commas (default: all)")
-    parser.add_argument("--short", action="store_true", help="run the short form, in under a minute")
-    parser.add_argument("--table", action="store_true", help="print the tables of the counters in --out, run nothing")
+    parser.add_argument(
+        "--out", type=Path, default=Path("trust"), help="folder of counters and work files"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="stop each part after this many seconds"
+    )
+    parser.add_argument(
+        "--only", default="", help="commands to kill, separated by commas (default: all)"
+    )
+    parser.add_argument(
+        "--short", action="store_true", help="run the short form, in under a minute"
+    )
+    parser.add_argument(
+        "--table",
+        action="store_true",
+        help="print the tables of the counters in --out, run nothing",
+    )
     given = parser.parse_args()
     if given.short:
         return short.main(given.out.resolve())
@@ -76,7 +100,9 @@ def run_part(part: str, base: Path, out: Path, names: list[str], seconds: float)
     elif part == "http":
         requests.run_document(base, work, counters, 2000)
         if find_spec("schemathesis"):
-            requests.run_schemathesis(base, work, counters, EXAMPLES, seed=counters.get("schemathesis", "tried"))
+            requests.run_schemathesis(
+                base, work, counters, EXAMPLES, seed=counters.get("schemathesis", "tried")
+            )
     elif part == "full":
         full.run_full(base, work, counters, FULL, names, until=until)
     elif counters.of("memory").get("seconds", 0) < SOAK:

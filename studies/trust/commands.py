@@ -1,6 +1,8 @@
-"""Every command that writes files: its arguments on the made-up set, and what counts as a good result.
+"""Every command that writes files: its arguments on the made-up set, and what counts as a good
+result.
 
-`look` describes a result by our own readers, as text: a kill must leave the text of before or the text of after.
+`look` describes a result by our own readers, as text: a kill must leave the text of before or the
+text of after.
 """
 
 import hashlib
@@ -19,12 +21,14 @@ Look = Callable[[Path], dict[str, str]]
 
 @dataclass(frozen=True)
 class Command:
-    """A command that writes. Its arguments are relative to the work folder; `{base}` is the folder of the made-up set.
+    """A command that writes. Its arguments are relative to the work folder; `{base}` is the folder
+    of the made-up set.
 
     An argument `@FILE` stands for the text of that file.
-    `copies` are copied from the base before it runs. `look` tells what is there, part by part. `twin` has arguments of
-    a second process that works on the same result, if not the same ones. `settles` is False for a command that refuses
-    to run twice, such as `map add` of the same images.
+    `copies` are copied from the base before it runs. `look` tells what is there, part by part.
+    `twin` has arguments of a second process that works on the same result, if not the same ones.
+    `settles` is False for a command that refuses to run twice, such as `map add` of the same
+    images.
     """
 
     name: str
@@ -56,7 +60,10 @@ def files(*names: str) -> Look:
     """The bytes of files that are written as a whole."""
 
     def look(work: Path) -> dict[str, str]:
-        return {name: sha((work / name).read_bytes()) if (work / name).exists() else ABSENT for name in names}
+        return {
+            name: sha((work / name).read_bytes()) if (work / name).exists() else ABSENT
+            for name in names
+        }
 
     return look
 
@@ -108,7 +115,11 @@ def landmarks(work: Path, name: str = "map") -> dict[str, str]:
         return {"map": ABSENT}
     opened = Landmarks.verify(work / name)
     rows = [*zip(opened.places.place_id, opened.places.x, opened.places.y, strict=True)]
-    return {"map": sha(repr(rows).encode() + np.asarray(opened.store.take(np.arange(len(rows)))).tobytes())}
+    return {
+        "map": sha(
+            repr(rows).encode() + np.asarray(opened.store.take(np.arange(len(rows)))).tobytes()
+        )
+    }
 
 
 def cached_weights(work: Path) -> dict[str, str]:
@@ -134,11 +145,17 @@ def scores(folder: str) -> Look:
             result = Result.load(file.parent)
             found = result.get(Accuracy)
             assert found is not None
-            seen[file.parent.name] = sha(repr(result.ids.tolist()).encode() + found.errors.tobytes())
+            seen[file.parent.name] = sha(
+                repr(result.ids.tolist()).encode() + found.errors.tobytes()
+            )
         report = work / folder / "report.json"
-        seen["report"] = str(len(json.loads(report.read_text())["sections"])) if report.exists() else ABSENT
+        seen["report"] = (
+            str(len(json.loads(report.read_text())["sections"])) if report.exists() else ABSENT
+        )
         page = work / folder / "report.html"
-        seen["page"] = "</html>" if page.exists() and "</html>" in page.read_text()[-20:] else ABSENT
+        seen["page"] = (
+            "</html>" if page.exists() and "</html>" in page.read_text()[-20:] else ABSENT
+        )
         return seen
 
     return look
@@ -168,7 +185,9 @@ def one_file(name: str, arguments: str, file: str) -> Command:
     return Command(name, f"{arguments} --overwrite", files(file), (file,))
 
 
-RECOVERED = tuple(f"recovered/{name}" for name in ("positions.csv", "trajectory.txt", "summary.json"))
+RECOVERED = tuple(
+    f"recovered/{name}" for name in ("positions.csv", "trajectory.txt", "summary.json")
+)
 TRAIN = "train {base}/set model --settings {base}/train.yaml --device cpu"
 WEDNESDAY, ADD_THURSDAY = "{base}/images/wednesday", "map add map {base}/set --sequence thursday"
 REPRODUCE = " ".join(
@@ -200,7 +219,12 @@ COMMANDS = {
         ),
         Command("train", TRAIN, run_folder),
         Command("train --overwrite", f"{TRAIN} --overwrite", run_folder, ("model",)),
-        Command("embed", "embed {base}/model {base}/set descriptors --overwrite", described, ("descriptors",)),
+        Command(
+            "embed",
+            "embed {base}/model {base}/set descriptors --overwrite",
+            described,
+            ("descriptors",),
+        ),
         one_file("embed to hloc", "embed {base}/model {base}/set embedded.h5", "embedded.h5"),
         Command(
             "map build",
@@ -224,7 +248,14 @@ COMMANDS = {
             "map add big-map {base}/set --sequence wednesday",
             settles=False,
         ),
-        Command("map add a map", "map add map {base}/other-map", landmarks, ("map",), ADD_THURSDAY, settles=False),
+        Command(
+            "map add a map",
+            "map add map {base}/other-map",
+            landmarks,
+            ("map",),
+            ADD_THURSDAY,
+            settles=False,
+        ),
         Command(
             "densify",
             f"densify map {WEDNESDAY} --sequence --within 50",
@@ -247,7 +278,8 @@ COMMANDS = {
         ),
         Command(
             "locate",
-            f"locate {{base}}/big-map {WEDNESDAY} --sequence --out located.csv --out located.tum --overwrite",
+            f"locate {{base}}/big-map {WEDNESDAY} --sequence --out located.csv --out located.tum"
+            " --overwrite",
             files("located.csv", "located.tum"),
             ("located.csv", "located.tum"),
         ),

@@ -10,7 +10,9 @@ class Counters:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.kinds: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
+        self.kinds: dict[str, dict[str, Any]] = (
+            json.loads(file.read_text()) if file.exists() else {}
+        )
 
     def of(self, kind: str) -> dict[str, Any]:
         return self.kinds.setdefault(kind, {"failures": []})

@@ -27,10 +27,11 @@ BLOCK = 4096  # bytes of a block of a disk
 
 @dataclass(frozen=True)
 class Subject:
-    """A file below the base, the folder that is copied for it, and what a reader makes of that folder.
+    """A file below the base, the folder that is copied for it, and what a reader makes of that
+    folder.
 
-    `other` is a file of the same format with other content, for swapping. `mends` is True if the reader changes files,
-    because it computes damaged parts again.
+    `other` is a file of the same format with other content, for swapping. `mends` is True if the
+    reader changes files, because it computes damaged parts again.
     """
 
     name: str
@@ -46,14 +47,20 @@ def _places(base: Path, work: Path, name: str = "") -> str:
     from mappable.places.files import load_places
 
     places = load_places(work / name if name else work)
-    if any("damaged" in note.text for note in places.notes):  # users may edit a CSV file: a warning is enough
+    # Users may edit a CSV file: a warning is enough.
+    if any("damaged" in note.text for note in places.notes):
         raise BadInputError("warned")
     return _rows(places)
 
 
 def _rows(places: Any) -> str:
-    columns = [getattr(places, name) for name in ("path", "x", "y", "yaw", "time", "sequence", "condition", "split")]
-    return sha(repr([column.tolist() for column in columns]).encode() + repr(places.frames).encode())
+    columns = [
+        getattr(places, name)
+        for name in ("path", "x", "y", "yaw", "time", "sequence", "condition", "split")
+    ]
+    return sha(
+        repr([column.tolist() for column in columns]).encode() + repr(places.frames).encode()
+    )
 
 
 def _pixels(base: Path, work: Path) -> str:
@@ -87,14 +94,22 @@ def _encoder(base: Path, work: Path, name: str = "encoder.safetensors") -> str:
 
     encoder = open_encoder(work / name, "cpu")
     made = encoder.embed(load_places(base / "set")[np.arange(4)])
-    return sha(np.ascontiguousarray(made).tobytes() + encoder.fingerprint.encode() + repr(encoder.about).encode())
+    return sha(
+        np.ascontiguousarray(made).tobytes()
+        + encoder.fingerprint.encode()
+        + repr(encoder.about).encode()
+    )
 
 
 def _checkpoint(base: Path, work: Path) -> str:
     from mappable.learning.checkpoint import Checkpoint
 
     found = Checkpoint.load(work / "checkpoint.safetensors")
-    tensors = [tensor.numpy().tobytes() for part in (found.learner, found.tuples) for _, tensor in sorted(part.items())]
+    tensors = [
+        tensor.numpy().tobytes()
+        for part in (found.learner, found.tuples)
+        for _, tensor in sorted(part.items())
+    ]
     return sha(b"".join(tensors) + repr([found.iteration, found.about]).encode())
 
 
@@ -102,9 +117,10 @@ def _described(base: Path, work: Path) -> str:
     from mappable.features.descriptors import read_descriptors
 
     found = read_descriptors(work)
-    return sha(np.ascontiguousarray(found.descriptors).tobytes() + repr([found.encoder, found.about]).encode()) + _rows(
-        found.places
-    )
+    return sha(
+        np.ascontiguousarray(found.descriptors).tobytes()
+        + repr([found.encoder, found.about]).encode()
+    ) + _rows(found.places)
 
 
 def _hloc(base: Path, work: Path) -> str:
@@ -127,7 +143,9 @@ def _map(base: Path, work: Path) -> str:
     places = load_places(base / "set").where(sequence="wednesday")[np.arange(6)]
     made = encoder.embed(places)
     found = Map(opened).locate_all(made, names=places.place_id.tolist())
-    return sha(repr(found).encode() + repr(opened.store.nearest(np.asarray(made), 5)).encode()) + _rows(opened.places)
+    return sha(
+        repr(found).encode() + repr(opened.store.nearest(np.asarray(made), 5)).encode()
+    ) + _rows(opened.places)
 
 
 def _index(base: Path, work: Path) -> str:
@@ -171,7 +189,9 @@ def _frozen(base: Path, work: Path) -> str:
     from mappable.features.activations import frozen_activations
 
     encoder, images = _encoder_and_images(base)
-    found = frozen_activations(encoder, images, device=torch.device("cpu"), precision="float32", folder=work)
+    found = frozen_activations(
+        encoder, images, device=torch.device("cpu"), precision="float32", folder=work
+    )
     return sha(found.fetch(np.arange(len(images)), "cpu").numpy().tobytes())
 
 
@@ -191,7 +211,9 @@ def _study_descriptors(base: Path, work: Path) -> str:
     from mappable.evaluation.embedding import load_descriptors
 
     encoder, images = _encoder_and_images(base)
-    found = load_descriptors(encoder, images, np.arange(len(images)), "made-up", work, precision="float32")
+    found = load_descriptors(
+        encoder, images, np.arange(len(images)), "made-up", work, precision="float32"
+    )
     return sha(np.ascontiguousarray(found.values).tobytes())
 
 
@@ -201,7 +223,9 @@ def _encoder_and_images(base: Path) -> Any:
     from mappable.places.files import load_places
 
     places = load_places(base / "set")
-    return Encoder.load(base / "model/encoder.safetensors"), find_packed(base / "set", places, (64, 48), "crop")
+    return Encoder.load(base / "model/encoder.safetensors"), find_packed(
+        base / "set", places, (64, 48), "crop"
+    )
 
 
 def _raw_image() -> Any:
@@ -212,17 +236,55 @@ SUBJECTS = {
     subject.name: subject
     for subject in (
         Subject("places.parquet", "set", "places.parquet", _places),
-        Subject("places.csv", "csv", "places.csv", partial(_places, name="places.csv"), "other-csv/places.csv"),
-        Subject("places.csv.json", "csv", "places.csv.json", partial(_places, name="places.csv"), "set/convert.json"),
-        Subject("convert.json", "set", "convert.json", _converted, "other-set/convert.json", mends=True),
+        Subject(
+            "places.csv",
+            "csv",
+            "places.csv",
+            partial(_places, name="places.csv"),
+            "other-csv/places.csv",
+        ),
+        Subject(
+            "places.csv.json",
+            "csv",
+            "places.csv.json",
+            partial(_places, name="places.csv"),
+            "set/convert.json",
+        ),
+        Subject(
+            "convert.json", "set", "convert.json", _converted, "other-set/convert.json", mends=True
+        ),
         Subject("world.json", "world", "world.json", _world, "set/convert.json"),
-        Subject("pack.json", "set", "pixels/*/pack.json", _pixels, "other-set/pixels/64x48-crop/pack.json"),
-        Subject("index.parquet", "set", "pixels/*/index.parquet", _pixels, "other-set/pixels/64x48-crop/index.parquet"),
-        Subject("images.npy", "set", "pixels/*/images.npy", _pixels, "other-set/pixels/64x48-crop/images.npy"),
+        Subject(
+            "pack.json",
+            "set",
+            "pixels/*/pack.json",
+            _pixels,
+            "other-set/pixels/64x48-crop/pack.json",
+        ),
+        Subject(
+            "index.parquet",
+            "set",
+            "pixels/*/index.parquet",
+            _pixels,
+            "other-set/pixels/64x48-crop/index.parquet",
+        ),
+        Subject(
+            "images.npy",
+            "set",
+            "pixels/*/images.npy",
+            _pixels,
+            "other-set/pixels/64x48-crop/images.npy",
+        ),
         Subject("encoder.safetensors", "model", "encoder.safetensors", _encoder),
         Subject("encoder.onnx", "onnx", "encoder.onnx", partial(_encoder, name="encoder.onnx")),
         Subject("checkpoint.safetensors", "stopped", "checkpoint.safetensors", _checkpoint),
-        Subject("descriptors.npy", "descriptors", "descriptors.npy", _described, "other-descriptors/descriptors.npy"),
+        Subject(
+            "descriptors.npy",
+            "descriptors",
+            "descriptors.npy",
+            _described,
+            "other-descriptors/descriptors.npy",
+        ),
         Subject(
             "descriptors: places.parquet",
             "descriptors",
@@ -231,7 +293,11 @@ SUBJECTS = {
             "other-descriptors/places.parquet",
         ),
         Subject(
-            "descriptors.json", "descriptors", "descriptors.json", _described, "other-descriptors/descriptors.json"
+            "descriptors.json",
+            "descriptors",
+            "descriptors.json",
+            _described,
+            "other-descriptors/descriptors.json",
         ),
         Subject("landmarks.h5", "hloc", "landmarks.h5", _hloc),
         Subject("map.json", "map", "map.json", _map, "other-map/map.json"),
@@ -312,8 +378,15 @@ def _write_indexed_map(base: Path) -> None:
     from mappable.places.table import Places
 
     count = 1200
-    places = Places(path=[f"{row}.png" for row in range(count)], x=range(count), y=[0.0] * count, frames=Frame("line"))
-    Landmarks.build(places, _directions(count, 0), "made-up").with_index().save(base / "indexed-map")
+    places = Places(
+        path=[f"{row}.png" for row in range(count)],
+        x=range(count),
+        y=[0.0] * count,
+        frames=Frame("line"),
+    )
+    Landmarks.build(places, _directions(count, 0), "made-up").with_index().save(
+        base / "indexed-map"
+    )
 
 
 def _directions(count: int, seed: int) -> Any:
@@ -337,7 +410,12 @@ def damaged(data: bytes, kind: str, draw: random.Random, other: bytes) -> bytes:
 
 
 def run_damages(
-    base: Path, work: Path, counters: Counters, tries: int, names: Iterable[str] = SUBJECTS, until: float = float("inf")
+    base: Path,
+    work: Path,
+    counters: Counters,
+    tries: int,
+    names: Iterable[str] = SUBJECTS,
+    until: float = float("inf"),
 ) -> None:
     """Damage each file `tries` times; counters of earlier runs count."""
     for name in names:
@@ -356,7 +434,9 @@ def run_damages(
             counters.save()
 
 
-def _try_all(subject: Subject, base: Path, here: Path, numbers: Iterable[int]) -> list[tuple[str, str]]:
+def _try_all(
+    subject: Subject, base: Path, here: Path, numbers: Iterable[int]
+) -> list[tuple[str, str]]:
     """Each damage's outcome: refused, no effect, silent or escaped; and what was done."""
     from mappable.errors import MappableError
 
@@ -369,7 +449,11 @@ def _try_all(subject: Subject, base: Path, here: Path, numbers: Iterable[int]) -
     good, outcomes = subject.answer(base, here), []
     for number in numbers:
         draw = random.Random(f"{subject.name} {number}")
-        kind = KINDS[0] if number % 2 else draw.choice(KINDS[1:] if number % 50 == 0 and other else KINDS[1:3])
+        kind = (
+            KINDS[0]
+            if number % 2
+            else draw.choice(KINDS[1:] if number % 50 == 0 and other else KINDS[1:3])
+        )
         changed = damaged(data, kind, draw, other)
         if changed == data:
             outcomes.append(("no effect", kind))

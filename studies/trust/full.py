@@ -1,6 +1,7 @@
 """Run every command that writes on a disk that is full, and with a limit on the size of files.
 
-A command must fail with one sentence that names a file, keep what was good, and end well once there is room.
+A command must fail with one sentence that names a file, keep what was good, and end well once there
+is room.
 """
 
 import os
@@ -35,7 +36,11 @@ def can_mount() -> str:
 def small_disk(folder: Path, size: int) -> Iterator[Path]:
     """A disk of that many bytes, in memory, mounted at the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True, capture_output=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder],
+        check=True,
+        capture_output=True,
+    )
     try:
         yield folder
     finally:
@@ -61,14 +66,24 @@ def judge(ended: Ended, killer: Killer) -> str:
 
 
 def run_full(
-    base: Path, work: Path, counters: Counters, tries: int, names: Iterable[str] = COMMANDS, until: float = float("inf")
+    base: Path,
+    work: Path,
+    counters: Counters,
+    tries: int,
+    names: Iterable[str] = COMMANDS,
+    until: float = float("inf"),
 ) -> None:
-    """Try each command `tries` times on a full disk, and `tries` times with a limit on the size of files."""
+    """Try each command `tries` times on a full disk, and `tries` times with a limit on the size of
+    files.
+    """
     reason = can_mount()
     for name in names:
         plain = Killer(COMMANDS[name], base, work / "full")
         grown = max(1, used(work / "full"))
-        largest = max((file.stat().st_size for file in (work / "full").rglob("*") if file.is_file()), default=1)
+        largest = max(
+            (file.stat().st_size for file in (work / "full").rglob("*") if file.is_file()),
+            default=1,
+        )
         for kind in KINDS:
             key = f"{name}, {kind}"
             if kind == KINDS[0] and reason:
@@ -80,7 +95,9 @@ def run_full(
                     wrong, failed = _on_full_disk(plain, work / "disk", grown, draw)
                 else:
                     plain.command.prepare(base, plain.work)
-                    limit = draw.choice([2000, *(draw.randrange(2000, max(2001, largest)) for _ in range(3))])
+                    limit = draw.choice(
+                        [2000, *(draw.randrange(2000, max(2001, largest)) for _ in range(3))]
+                    )
                     wrong, failed = _limited(plain, limit)
                 counters.add(key, "tried")
                 counters.add(key, "met", failed)
@@ -111,7 +128,9 @@ def _after(killer: Killer, ended: Ended, where: str) -> str:
     return "" if parts == killer.after else f"{where}then {parts}, expected {killer.after}"
 
 
-def _on_full_disk(killer: Killer, folder: Path, grown: int, draw: random.Random) -> tuple[str, bool]:
+def _on_full_disk(
+    killer: Killer, folder: Path, grown: int, draw: random.Random
+) -> tuple[str, bool]:
     """Fill a disk up to a few blocks, run the command on it, make room, and run it again."""
     with small_disk(folder, 4 * grown + (1 << 20)) as disk:
         there = object.__new__(Killer)

@@ -1,6 +1,8 @@
-"""Feed every reader mutated files: no exception but MappableError, at most 2 s, at most 500 MB of memory more.
+"""Feed every reader mutated files: no exception but MappableError, at most 2 s, at most 500 MB of
+memory more.
 
-The mutations are seeded: input number N of a target is always the same. `guided.py` adds inputs by code coverage.
+The mutations are seeded: input number N of a target is always the same. `guided.py` adds inputs by
+code coverage.
 """
 
 import json
@@ -30,7 +32,19 @@ from trust.tiny import use_small_backbone
 
 SECONDS, MEGABYTES = 2.0, 500
 HARD_SECONDS = 20  # then the process is killed, and the input counts as too slow
-NUMBERS = [b"0", b"-1", b"1e308", b"nan", b"inf", b"99999999", b"9223372036854775808", b"1e-320", b"", b"0x10", b"'"]
+NUMBERS = [
+    b"0",
+    b"-1",
+    b"1e308",
+    b"nan",
+    b"inf",
+    b"99999999",
+    b"9223372036854775808",
+    b"1e-320",
+    b"",
+    b"0x10",
+    b"'",
+]
 WORDS = [
     b"null",
     b"{}",
@@ -49,7 +63,9 @@ WORDS = [
 
 @dataclass(frozen=True)
 class Target:
-    """A reader. `seed` writes a valid input below a folder and returns its file; `read` reads that folder."""
+    """A reader. `seed` writes a valid input below a folder and returns its file; `read` reads that
+    folder.
+    """
 
     name: str
     seed: Callable[[Path, Path], Path]
@@ -72,7 +88,11 @@ def _mutate(data: bytes, draw: random.Random) -> bytes:
         case 0:
             return data[:at] + bytes([data[at] ^ (1 << draw.randrange(8))]) + data[at + 1 :]
         case 1:
-            return data[:at] + bytes([draw.choice([0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)])]) + data[at + 1 :]
+            return (
+                data[:at]
+                + bytes([draw.choice([0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)])])
+                + data[at + 1 :]
+            )
         case 2:
             return data[:at]
         case 3:
@@ -93,7 +113,9 @@ def _mutate(data: bytes, draw: random.Random) -> bytes:
             line = draw.randrange(len(lines))
             other = draw.randrange(len(lines))
             lines[line], lines[other] = lines[other], lines[line]
-            return b"\n".join(lines[: draw.randrange(1, len(lines) + 1)] if draw.random() < 0.3 else lines)
+            return b"\n".join(
+                lines[: draw.randrange(1, len(lines) + 1)] if draw.random() < 0.3 else lines
+            )
         case 8:
             value = draw.choice([0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 0x80000000, len(data), 1 << 24])
             return data[:at] + struct.pack("<I", value) + data[at + 4 :]
@@ -147,7 +169,9 @@ def _kitti(base: Path, folder: Path, mutate: str = "poses/00.txt") -> Path:
     (folder / "poses").mkdir()
     for number in range(4):
         (folder / f"sequences/00/image_2/{number:06d}.png").touch()
-    (folder / "sequences/00/times.txt").write_text("".join(f"{number / 10:e}\n" for number in range(4)))
+    (folder / "sequences/00/times.txt").write_text(
+        "".join(f"{number / 10:e}\n" for number in range(4))
+    )
     poses = "".join(f"1 0 0 {number} 0 1 0 0 0 0 1 {2 * number}\n" for number in range(4))
     (folder / "poses/00.txt").write_text(poses)
     return folder / mutate
@@ -157,7 +181,9 @@ def _tum(base: Path, folder: Path, mutate: str = "groundtruth.txt") -> Path:
     (folder / "rgb").mkdir()
     for number in range(4):
         (folder / f"rgb/{number}.500000.png").touch()
-    (folder / "rgb.txt").write_text("# a\n# b\n# c\n" + "".join(f"{n}.500000 rgb/{n}.500000.png\n" for n in range(4)))
+    (folder / "rgb.txt").write_text(
+        "# a\n# b\n# c\n" + "".join(f"{n}.500000 rgb/{n}.500000.png\n" for n in range(4))
+    )
     poses = "".join(f"{n / 10:.2f} {n} 2 3 0.5 -0.5 0.5 -0.5\n" for n in range(50))
     (folder / "groundtruth.txt").write_text("# timestamp tx ty tz qx qy qz qw\n" + poses)
     return folder / mutate
@@ -182,7 +208,9 @@ def _euroc(base: Path, folder: Path, mutate: str = "state_groundtruth_estimate0/
     (home / "state_groundtruth_estimate0").mkdir()
     poses = "".join(f"{n * 10**8},{n},2,1.5,0.5,-0.5,0.5,-0.5,0,0,0\n" for n in range(6))
     (home / "state_groundtruth_estimate0/data.csv").write_text("#timestamp\n" + poses)
-    (home / "cam0/data.csv").write_text("#timestamp\n" + "".join(f"{n * 10**8},{n}.png\n" for n in range(6)))
+    (home / "cam0/data.csv").write_text(
+        "#timestamp\n" + "".join(f"{n * 10**8},{n}.png\n" for n in range(6))
+    )
     matrix = "T_BS:\n  data: [0, 0, 1, 0.1, -1, 0, 0, 0.2, 0, -1, 0, 0.3, 0, 0, 0, 1]\n"
     (home / "cam0/sensor.yaml").write_text(matrix)
     return home / mutate
@@ -204,7 +232,9 @@ def _four_seasons(base: Path, folder: Path, mutate: str = "GNSSPoses.txt") -> Pa
     rows = "".join(f"{1585067782000000000 + n},{n},2,0.5,0,0.6,0,0.8,1.25,2,0\n" for n in range(5))
     (folder / "GNSSPoses.txt").write_text("# frame_id\n" + rows)
     transforms = ["1,2,3,0,0,0,1"] * 4 + ["4177000,855000,4728000,0,0,0,1"]
-    (folder / "Transformations.txt").write_text("".join(f"# transform\n{line}\n" for line in transforms))
+    (folder / "Transformations.txt").write_text(
+        "".join(f"# transform\n{line}\n" for line in transforms)
+    )
     return folder / mutate
 
 
@@ -221,7 +251,10 @@ def _kitti_360(base: Path, folder: Path) -> Path:
 
 def _mapillary(base: Path, folder: Path) -> Path:
     points = [{"coordinates": [13.4, 52.5 + number / 1000]} for number in range(3)]
-    records = [{"id": f"4{n}", "geometry": point, "captured_at": 1600000000000} for n, point in enumerate(points)]
+    records = [
+        {"id": f"4{n}", "geometry": point, "captured_at": 1600000000000}
+        for n, point in enumerate(points)
+    ]
     for record in records:
         (folder / f"{record['id']}.jpg").touch()
     (folder / "images.json").write_text(json.dumps({"data": records}))
@@ -229,7 +262,9 @@ def _mapillary(base: Path, folder: Path) -> Path:
 
 
 def _kapture(base: Path, folder: Path) -> Path:
-    shutil.copytree(Path(__file__).parents[2] / "tests/places/readers/data/kapture/sensors", folder / "sensors")
+    shutil.copytree(
+        Path(__file__).parents[2] / "tests/places/readers/data/kapture/sensors", folder / "sensors"
+    )
     return folder / "sensors/trajectories.txt"
 
 
@@ -246,7 +281,9 @@ def _boreas(base: Path, folder: Path) -> Path:
     drive, start = folder / "boreas-2021-01-26-11-22", 1611678158447226
     (drive / "camera").mkdir(parents=True)
     (drive / "applanix").mkdir()
-    lines = ["GPSTime,easting,northing,altitude,vel_east,vel_north,vel_up,roll,pitch,heading,wz,wy,wx"]
+    lines = [
+        "GPSTime,easting,northing,altitude,vel_east,vel_north,vel_up,roll,pitch,heading,wz,wy,wx"
+    ]
     for step in range(6):
         (drive / f"camera/{start + step}.png").touch()
         lines.append(f"{start + step},{step}.5,2.25,0.5,1,0,0,1.8,-1.3,-0.2,0,0,0")
@@ -259,12 +296,23 @@ def _msls(base: Path, folder: Path, mutate: str = "postprocessed.csv") -> Path:
     (side / "images").mkdir(parents=True)
     keys = [f"key{number}" for number in range(4)]
     tables = {
-        "postprocessed.csv": ",key,easting,northing,unique_cluster,control_panel,night,view_direction\n"
-        + "".join(f"{n},{key},{347000 + n}.5,6172000.25,1,False,False,Forward\n" for n, key in enumerate(keys)),
-        "raw.csv": ",key,lon,lat,ca,captured_at,pano\n"
-        + "".join(f"{n},{key},12.57,55.68,90.0,2018-05-04,False\n" for n, key in enumerate(keys)),
-        "seq_info.csv": ",key,sequence_key,frame_number\n"
-        + "".join(f"{n},{key},s1,{n}\n" for n, key in enumerate(keys)),
+        "postprocessed.csv": (
+            ",key,easting,northing,unique_cluster,control_panel,night,view_direction\n"
+            + "".join(
+                f"{n},{key},{347000 + n}.5,6172000.25,1,False,False,Forward\n"
+                for n, key in enumerate(keys)
+            )
+        ),
+        "raw.csv": (
+            ",key,lon,lat,ca,captured_at,pano\n"
+            + "".join(
+                f"{n},{key},12.57,55.68,90.0,2018-05-04,False\n" for n, key in enumerate(keys)
+            )
+        ),
+        "seq_info.csv": (
+            ",key,sequence_key,frame_number\n"
+            + "".join(f"{n},{key},s1,{n}\n" for n, key in enumerate(keys))
+        ),
     }
     for key in keys:
         (side / f"images/{key}.jpg").touch()
@@ -284,7 +332,12 @@ def _pittsburgh(base: Path, folder: Path) -> Path:
     names = [f"000/{number:06d}_pitch1_yaw1.jpg" for number in range(3)]
     where = np.stack([584_321.125 + np.arange(3.0), 4_476_543.75 + np.arange(3.0)])
     fields = {"whichSet": "train", "dbImageFns": cells(names), "utmDb": where}
-    fields |= {"qImageFns": cells(names[:1]), "utmQ": where[:, :1], "numImages": 3.0, "numQueries": 1.0}
+    fields |= {
+        "qImageFns": cells(names[:1]),
+        "utmQ": where[:, :1],
+        "numImages": 3.0,
+        "numQueries": 1.0,
+    }
     for name in names:
         (folder / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / name).touch()
@@ -303,7 +356,9 @@ def _picture(suffix: str, **options: Any) -> Callable[[Path, Path], Path]:
         picture = Image.fromarray(pixels).resize((64, 48))
         if suffix == ".jpg":
             exif = Image.Exif()
-            exif.get_ifd(0x8825).update({1: "N", 2: (51.0, 45.0, 7.2), 3: "W", 4: (1.0, 15.0, 27.7), 16: "T", 17: 0.0})
+            exif.get_ifd(0x8825).update(
+                {1: "N", 2: (51.0, 45.0, 7.2), 3: "W", 4: (1.0, 15.0, 27.7), 16: "T", 17: 0.0}
+            )
             exif.get_ifd(0x8769).update({0x9003: "2026:05:01 12:00:00", 0x9011: "+00:00"})
             options["exif"] = exif
         picture.save(file, **options)
@@ -342,10 +397,15 @@ def _track(name: str) -> Callable[[Path, Path], Any]:
 def _own(name: str, source: str, file: str, function: str, *arguments: Any) -> "Target":
     """A file of ours, and a function such as `maps.landmarks:Landmarks.open` that reads it.
 
-    `source` is a file of the base, or a folder that contains `file`; then the function reads the folder.
+    `source` is a file of the base, or a folder that contains `file`; then the function reads the
+    folder.
     """
     module, _, member = f"mappable.{function}".partition(":")
-    return Target(name, _copied(source, file), _call(module, member, file if "." in source else "", *arguments))
+    return Target(
+        name,
+        _copied(source, file),
+        _call(module, member, file if "." in source else "", *arguments),
+    )
 
 
 def _csv_json(base: Path, folder: Path) -> Path:
@@ -377,7 +437,10 @@ def _npy_rows(base: Path, folder: Path) -> Any:
 def _pth(base: Path, folder: Path) -> Path:
     import torch
 
-    torch.save({"features.0.weight": torch.zeros(2, 3, 3, 3), "features.0.bias": torch.zeros(2)}, folder / "a.pth")
+    torch.save(
+        {"features.0.weight": torch.zeros(2, 3, 3, 3), "features.0.bias": torch.zeros(2)},
+        folder / "a.pth",
+    )
     return folder / "a.pth"
 
 
@@ -395,7 +458,11 @@ def _descriptors_body(base: Path, folder: Path) -> Any:
     (file,) = folder.iterdir()
     data = file.read_bytes()
     try:
-        sent = npy_from_bytes(data) if file.name == "npy" else parse_json(data, len(data))["descriptors"]
+        sent = (
+            npy_from_bytes(data)
+            if file.name == "npy"
+            else parse_json(data, len(data))["descriptors"]
+        )
     except (ValueError, TypeError, KeyError) as error:  # the server answers these by one sentence
         raise BadInputError(str(error)) from None
     return unit_vectors(sent, 2)
@@ -431,9 +498,15 @@ def _bag(kind: Any) -> Callable[[Path, Path], Path]:
         writer.add_camera_info("/cam/camera_info", START, (32, 24), 30.0, (-0.1, 0, 0, 0, 0))
         for number in range(4):
             writer.add_odometry("/odom", START + number * 10**8, (number, 0, 0))
-            writer.add_image("/cam/image", START + number * 10**8, noise(0, (8, 6)).tobytes(), "rgb8", (8, 6))
+            writer.add_image(
+                "/cam/image", START + number * 10**8, noise(0, (8, 6)).tobytes(), "rgb8", (8, 6)
+            )
         bag = writer.write(folder, "run")
-        return bag if bag.is_file() else next(one for one in bag.iterdir() if one.suffix in (".db3", ".mcap"))
+        return (
+            bag
+            if bag.is_file()
+            else next(one for one in bag.iterdir() if one.suffix in (".db3", ".mcap"))
+        )
 
     return seed
 
@@ -445,7 +518,10 @@ def _read_bag(base: Path, folder: Path) -> Any:
 
 def _colmap(kind: str) -> Callable[[Path, Path], Path]:
     def seed(base: Path, folder: Path) -> Path:
-        shutil.copytree(Path(__file__).parents[2] / f"tests/places/readers/data/colmap/{kind}", folder / "sparse/0")
+        shutil.copytree(
+            Path(__file__).parents[2] / f"tests/places/readers/data/colmap/{kind}",
+            folder / "sparse/0",
+        )
         (folder / "images").mkdir()
         return next((folder / "sparse/0").glob("images.*"))
 
@@ -464,7 +540,8 @@ SCENE = json.dumps(
     }
 )
 SRT = "".join(
-    f"{n}\n00:00:0{n},000 --> 00:00:0{n},500\n[latitude: 47.{n}] [longitude: 8.5] [rel_alt: 1.0 abs_alt: 400.5]\n\n"
+    f"{n}\n00:00:0{n},000 --> 00:00:0{n},500\n[latitude: 47.{n}] [longitude: 8.5] [rel_alt: 1.0"
+    " abs_alt: 400.5]\n\n"
     for n in range(5)
 )
 NMEA = (
@@ -472,17 +549,19 @@ NMEA = (
     "$GPRMC,123519,A,4807.038,N,01131.000,E,022.4,084.4,230394,003.1,W*6A\n"
 )
 GPX = (
-    '<?xml version="1.0" encoding="UTF-8"?><gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
+    '<?xml version="1.0" encoding="UTF-8"?><gpx version="1.1"'
+    ' xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
     + "".join(
-        f'<trkpt lat="51.5{n}" lon="-1.25"><ele>6{n}.5</ele><time>2024-05-01T12:00:0{n}Z</time></trkpt>'
+        f'<trkpt lat="51.5{n}"'
+        f' lon="-1.25"><ele>6{n}.5</ele><time>2024-05-01T12:00:0{n}Z</time></trkpt>'
         for n in range(5)
     )
     + "</trkseg></trk></gpx>"
 )
 FORM = (
-    '--wall\r\nContent-Disposition: form-data; name="known"\r\n\r\n[]\r\n'
-    '--wall\r\nContent-Disposition: form-data; name="images"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n'
-    "pixels\r\n--wall--\r\n"
+    "--wall\r\nContent-Disposition: form-data;"
+    ' name="known"\r\n\r\n[]\r\n--wall\r\nContent-Disposition: form-data; name="images";'
+    ' filename="a.png"\r\nContent-Type: image/png\r\n\r\npixels\r\n--wall--\r\n'
 )
 TARGETS = {
     target.name: target
@@ -491,17 +570,27 @@ TARGETS = {
         Target(
             "manifest in degrees",
             _text(
-                "places.csv", "path,latitude,longitude,time,heading\na.jpg,51.75,-1.25,2024-05-01T12:00:00Z,10\n" * 1
+                "places.csv",
+                "path,latitude,longitude,time,heading\na.jpg,51.75,-1.25,2024-05-01T12:00:00Z,10\n"
+                * 1,
             ),
             _reader("manifest"),
         ),
         Target("kitti poses", _kitti, _reader("kitti")),
-        Target("kitti times", lambda base, folder: _kitti(base, folder, "sequences/00/times.txt"), _reader("kitti")),
+        Target(
+            "kitti times",
+            lambda base, folder: _kitti(base, folder, "sequences/00/times.txt"),
+            _reader("kitti"),
+        ),
         Target("tum trajectory", _tum, _reader("tum")),
         Target("tum list", lambda base, folder: _tum(base, folder, "rgb.txt"), _reader("tum")),
         Target("robotcar ins.csv", _robotcar, _reader("robotcar")),
         Target("euroc poses", _euroc, _reader("euroc")),
-        Target("euroc sensor.yaml", lambda base, folder: _euroc(base, folder, "cam0/sensor.yaml"), _reader("euroc")),
+        Target(
+            "euroc sensor.yaml",
+            lambda base, folder: _euroc(base, folder, "cam0/sensor.yaml"),
+            _reader("euroc"),
+        ),
         Target("nclt ground truth", _nclt, _reader("nclt")),
         Target("4seasons poses", _four_seasons, _reader("four_seasons")),
         Target(
@@ -515,27 +604,46 @@ TARGETS = {
         Target("matrices .pose.txt", _matrices, _reader("matrices")),
         Target("boreas poses", _boreas, _reader("boreas")),
         Target("msls postprocessed.csv", _msls, _reader("msls")),
-        Target("msls raw.csv", lambda base, folder: _msls(base, folder, "raw.csv"), _reader("msls")),
-        Target("msls seq_info.csv", lambda base, folder: _msls(base, folder, "seq_info.csv"), _reader("msls")),
+        Target(
+            "msls raw.csv", lambda base, folder: _msls(base, folder, "raw.csv"), _reader("msls")
+        ),
+        Target(
+            "msls seq_info.csv",
+            lambda base, folder: _msls(base, folder, "seq_info.csv"),
+            _reader("msls"),
+        ),
         Target("pittsburgh .mat", _pittsburgh, _reader("pittsburgh")),
         Target(
             "cold names",
-            _text("freiburg/seq2_sunny3/std_cam/t1152886490.040076_x0.205133_y-1.000557_a0.002507.jpeg", ""),
+            _text(
+                "freiburg/seq2_sunny3/std_cam/t1152886490.040076_x0.205133_y-1.000557_a0.002507.jpeg",
+                "",
+            ),
             _reader("cold"),
             as_name=True,
         ),
         Target(
             "utm names",
-            _text("@0544388.51@4172758.25@10@S@037.70098@-122.49646@kP@03@210@@@12.5@20160612_081530@n@.jpg", ""),
+            _text(
+                "@0544388.51@4172758.25@10@S@037.70098@-122.49646@kP@03@210@@@12.5@20160612_081530@n@.jpg",
+                "",
+            ),
             _reader("utm_names"),
             as_name=True,
         ),
         Target("photos", _picture(".jpg"), _reader("photos")),
         Target("video", write_video, _reader("video")),
-        Target("video with GPMF", lambda base, folder: write_video(base, folder, telemetry=True), _reader("video")),
+        Target(
+            "video with GPMF",
+            lambda base, folder: write_video(base, folder, telemetry=True),
+            _reader("video"),
+        ),
         Target("track .srt", _text("a.srt", SRT), _track("a.srt")),
         Target("track .nmea", _text("a.nmea", NMEA), _track("a.nmea")),
-        *(Target(f"colmap {kind}", _colmap(kind), _reader("colmap")) for kind in ("text", "binary")),
+        *(
+            Target(f"colmap {kind}", _colmap(kind), _reader("colmap"))
+            for kind in ("text", "binary")
+        ),
         Target("transforms.json", _text("transforms.json", SCENE), _reader("transforms")),
         *(Target(f"rosbag {kind}", _bag(kind), _read_bag) for kind in ("ros1", "sqlite3", "mcap")),
         Target("world.json", _copied("world", "world.json"), _reader("simulated")),
@@ -564,12 +672,25 @@ TARGETS = {
         _own("settings.yaml", "model/settings.yaml", "a.yaml", "learning.setting_layers:read_file"),
         _own("metrics.jsonl", "model", "metrics.jsonl", "learning.metrics:read_metrics"),
         _own("places.parquet", "set/places.parquet", "places.parquet", "places.files:load_places"),
-        Target("places.csv", _copied("csv", "places.csv"), _call("mappable.places.files", "load_places", "places.csv")),
-        Target("places.csv.json", _csv_json, _call("mappable.places.files", "load_places", "places.csv")),
+        Target(
+            "places.csv",
+            _copied("csv", "places.csv"),
+            _call("mappable.places.files", "load_places", "places.csv"),
+        ),
+        Target(
+            "places.csv.json",
+            _csv_json,
+            _call("mappable.places.files", "load_places", "places.csv"),
+        ),
         Target("pack.json", _copied("set/pixels/64x48-crop", "pack.json"), _pack),
         Target("index.parquet", _copied("set/pixels/64x48-crop", "index.parquet"), _pack),
         Target("images.npy", _copied("set/pixels/64x48-crop", "images.npy"), _pack),
-        _own("encoder.safetensors", "model/encoder.safetensors", "a.safetensors", "features.encoder:Encoder.load"),
+        _own(
+            "encoder.safetensors",
+            "model/encoder.safetensors",
+            "a.safetensors",
+            "features.encoder:Encoder.load",
+        ),
         _own("encoder.onnx", "encoder.onnx", "a.onnx", "features.opening:open_file", "cpu"),
         _own(
             "checkpoint.safetensors",
@@ -577,10 +698,26 @@ TARGETS = {
             "a.safetensors",
             "learning.checkpoint:Checkpoint.load",
         ),
-        Target("weights .pth", _pth, _call("mappable.features.weight_files", "read_tensors", "a.pth", "vgg16")),
-        _own("descriptors.json", "descriptors", "descriptors.json", "features.descriptors:read_descriptors"),
-        _own("descriptors.npy", "descriptors", "descriptors.npy", "features.descriptors:read_descriptors"),
-        Target("foreign descriptors .npy", _copied("descriptors/descriptors.npy", "a.npy"), _npy_rows),
+        Target(
+            "weights .pth",
+            _pth,
+            _call("mappable.features.weight_files", "read_tensors", "a.pth", "vgg16"),
+        ),
+        _own(
+            "descriptors.json",
+            "descriptors",
+            "descriptors.json",
+            "features.descriptors:read_descriptors",
+        ),
+        _own(
+            "descriptors.npy",
+            "descriptors",
+            "descriptors.npy",
+            "features.descriptors:read_descriptors",
+        ),
+        Target(
+            "foreign descriptors .npy", _copied("descriptors/descriptors.npy", "a.npy"), _npy_rows
+        ),
         Target("hloc .h5", _copied("landmarks.h5", "a.h5"), _hloc),
         _own("map.json", "dense-map", "map.json", "maps.landmarks:Landmarks.open"),
         _own("map landmarks", "dense-map", "landmarks-*", "maps.landmarks:Landmarks.open"),
@@ -588,14 +725,26 @@ TARGETS = {
         _own("map descriptors", "dense-map", "descriptors-*", "maps.landmarks:Landmarks.open"),
         _own("map index", "indexed-map", "index-*", "maps.landmarks:Landmarks.open"),
         _own("result.json", "result", "result.json", "evaluation.result:Result.load"),
-        Target("descriptors body", _text("json", '{"descriptors": [[0.6, 0.8]], "images": ["a"]}'), _descriptors_body),
+        Target(
+            "descriptors body",
+            _text("json", '{"descriptors": [[0.6, 0.8]], "images": ["a"]}'),
+            _descriptors_body,
+        ),
         Target("descriptors body .npy", _npy_body, _descriptors_body),
         Target(
             "description .yaml",
-            _text("a.yaml", "hub: a/b@c:d\narguments: {n: 5}\nsize: [224, 224]\nmean: [0.5, 0.5, 0.5]\noutput: 0\n"),
+            _text(
+                "a.yaml",
+                "hub: a/b@c:d\narguments: {n: 5}\nsize: [224, 224]\nmean: [0.5, 0.5,"
+                " 0.5]\noutput: 0\n",
+            ),
             _call("mappable.features.foreign.description", "read_description", "a.yaml"),
         ),
-        Target("field known", _text("known", '[{"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5}]'), _known_field),
+        Target(
+            "field known",
+            _text("known", '[{"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5}]'),
+            _known_field,
+        ),
     )
 }
 
@@ -604,7 +753,9 @@ TARGETS = {
 def prepared(target: Target, base: Path) -> Iterator[tuple[Path, Path]]:
     """A folder in memory with the target's seed, and the file that is mutated."""
     memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="trust-", dir=memory if memory.is_dir() else None) as made:
+    with tempfile.TemporaryDirectory(
+        prefix="trust-", dir=memory if memory.is_dir() else None
+    ) as made:
         folder = Path(made) / "in"
         folder.mkdir()
         yield folder, target.seed(base, folder)
@@ -659,7 +810,9 @@ def run_fuzz(
     until: float = float("inf"),
     names: Iterable[str] = TARGETS,
 ) -> None:
-    """Mutate the seeds of all targets in turn, at least once, until all counters together have `inputs` inputs."""
+    """Mutate the seeds of all targets in turn, at least once, until all counters together have
+    `inputs` inputs.
+    """
     names = list(names)
     while True:
         for name in names:
@@ -699,7 +852,13 @@ def _slice(target: Target, base: Path, first: int, seconds: float) -> tuple[int,
             while time.monotonic() < end:
                 at[:8] = struct.pack("<q", number)
                 signal.alarm(HARD_SECONDS)
-                wrong = try_input(target, base, folder, file, mutated(data, random.Random(f"{target.name} {number}")))
+                wrong = try_input(
+                    target,
+                    base,
+                    folder,
+                    file,
+                    mutated(data, random.Random(f"{target.name} {number}")),
+                )
                 signal.alarm(0)
                 if wrong:
                     failures.append(f"input {number}: {wrong}")
@@ -712,5 +871,6 @@ def _slice(target: Target, base: Path, first: int, seconds: float) -> tuple[int,
     except RuntimeError as error:
         number = struct.unpack("<q", at[:8])[0]
         return number - first + 1, [
-            f"input {number}: {str(error).strip().splitlines()[-1]} (killed, crashed, or over {HARD_SECONDS} s)"
+            f"input {number}: {str(error).strip().splitlines()[-1]} (killed, crashed, or over"
+            f" {HARD_SECONDS} s)"
         ]

@@ -1,6 +1,7 @@
 """Inputs chosen by code coverage (atheris, libFuzzer), for the readers of text and JSON.
 
-Each target runs in its own process, because libFuzzer does not return. Without atheris, this part is skipped.
+Each target runs in its own process, because libFuzzer does not return. Without atheris, this part
+is skipped.
 """
 
 import json
@@ -10,19 +11,37 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]  # this file is also a program
+# This file is also a program.
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
 
 from trust.counters import Counters  # noqa: E402
 
 TARGETS = (
-    *("manifest.csv", "manifest in degrees", "kitti poses", "tum trajectory", "tum list", "robotcar ins.csv"),
-    *("msls raw.csv", "track .gpx", "track .csv", "ranges.csv", "anchors.csv", "truth.txt", "settings.yaml"),
+    *(
+        "manifest.csv",
+        "manifest in degrees",
+        "kitti poses",
+        "tum trajectory",
+        "tum list",
+        "robotcar ins.csv",
+    ),
+    *(
+        "msls raw.csv",
+        "track .gpx",
+        "track .csv",
+        "ranges.csv",
+        "anchors.csv",
+        "truth.txt",
+        "settings.yaml",
+    ),
     *("map.json", "pack.json", "result.json", "places.csv.json", "multipart body", "field known"),
 )
 CHUNK = 1000  # inputs per process
 
 
-def run_guided(base: Path, work: Path, counters: Counters, inputs: int, until: float = float("inf")) -> None:
+def run_guided(
+    base: Path, work: Path, counters: Counters, inputs: int, until: float = float("inf")
+) -> None:
     """Run libFuzzer on all targets in turn; its corpus stays in `work` for the next run."""
     if find_spec("atheris") is None:
         counters.of("all")["skipped"] = "atheris is not installed"
@@ -42,8 +61,12 @@ def run_guided(base: Path, work: Path, counters: Counters, inputs: int, until: f
                 "-timeout=20",
                 f"-artifact_prefix={work}/",
             ]
-            ended = subprocess.run([*map(str, command), *flags], capture_output=True, text=True, check=False)
-            found = json.loads(report.read_text()) if report.exists() else {"tried": 0, "failures": []}
+            ended = subprocess.run(
+                [*map(str, command), *flags], capture_output=True, text=True, check=False
+            )
+            found = (
+                json.loads(report.read_text()) if report.exists() else {"tried": 0, "failures": []}
+            )
             counters.add(name, "tried", found["tried"])
             for failure in found["failures"]:
                 counters.fail(name, failure)
@@ -71,7 +94,8 @@ def main() -> None:
         from trust import fuzz
     target, state = fuzz.TARGETS[name], {"tried": 0, "failures": []}
     warnings.simplefilter("ignore")
-    folder = report.parent / "in"  # not a temporary folder, because libFuzzer does not return and would leave it behind
+    # Not a temporary folder, because libFuzzer does not return and would leave it behind.
+    folder = report.parent / "in"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     file = target.seed(base, folder)

@@ -1,6 +1,8 @@
-"""Kill every command that writes, at every change of a file and at random moments; run two of each at once.
+"""Kill every command that writes, at every change of a file and at random moments; run two of each
+at once.
 
-After a kill, each part of the result must be as before or complete, and the same command must end well.
+After a kill, each part of the result must be as before or complete, and the same command must end
+well.
 """
 
 import itertools
@@ -18,7 +20,8 @@ KINDS = ("before a change", "just after a change", "at random")
 BEFORE = "changes with a kill before them"
 LEFT = re.compile(r"\.?.*[0-9a-f]{32}.*")  # names of temporary files
 Parts = dict[str, str]
-Outcomes = dict[tuple[bool, bool], list[Parts]]  # by whether the first and the second process succeeded
+# By whether the first and the second process succeeded.
+Outcomes = dict[tuple[bool, bool], list[Parts]]
 
 
 class Killer:
@@ -46,7 +49,13 @@ class Killer:
         """Run the command and kill it; `number` is the change of a file, counted from 1."""
         words = self.command.words(self.base)
         exact = number if kind == KINDS[0] else None
-        running = start(words, self.work, self.output, before=lambda: self.command.setup(self.base), kill_before=exact)
+        running = start(
+            words,
+            self.work,
+            self.output,
+            before=lambda: self.command.setup(self.base),
+            kill_before=exact,
+        )
         if kind == KINDS[1] and running.wait_for_change(number):
             time.sleep(draw.uniform(0, 0.004))
             running.kill()
@@ -68,7 +77,11 @@ class Killer:
         self.command.prepare(self.base, self.work)
         ended = self.kill(kind, number, draw)
         if not ended.killed:
-            return False, "" if ended.status == 0 else f"exit {ended.status}: {ended.output[-300:]}", 0
+            return (
+                False,
+                "" if ended.status == 0 else f"exit {ended.status}: {ended.output[-300:]}",
+                0,
+            )
         where = f"killed {kind} ({number} of {self.changes}, {ended.seconds:.3f} s): "
         try:
             parts = self.look()
@@ -96,7 +109,8 @@ def run_kills(
     *,
     each: bool = True,
 ) -> None:
-    """Kill each command until `hits` kills hit it, and before each change; counters of earlier runs count.
+    """Kill each command until `hits` kills hit it, and before each change; counters of earlier runs
+    count.
 
     With `each` False, some changes may be left out.
     """
@@ -109,11 +123,14 @@ def run_kills(
         _kill_once(killers[name], name, counters, kind)
 
     names = list(names)
-    for goal, name in itertools.product(range(5, hits + 5, 5), names):  # in turns: a stopped run has tried all commands
+    # In turns: a stopped run has tried all commands.
+    for goal, name in itertools.product(range(5, hits + 5, 5), names):
         while counters.get(name, "hit") < min(goal, hits) and time.monotonic() < until:
             kill(name, KINDS[counters.get(name, "tried") % 3])
     for name in names if each else ():
-        while counters.get(name, BEFORE) < counters.get(name, "changes") and time.monotonic() < until:
+        while (
+            counters.get(name, BEFORE) < counters.get(name, "changes") and time.monotonic() < until
+        ):
             kill(name, KINDS[0])
 
 
@@ -135,9 +152,16 @@ def _kill_once(killer: Killer, name: str, counters: Counters, kind: str) -> None
 
 
 def run_pairs(
-    base: Path, work: Path, counters: Counters, pairs: int, names: Iterable[str] = COMMANDS, until: float = float("inf")
+    base: Path,
+    work: Path,
+    counters: Counters,
+    pairs: int,
+    names: Iterable[str] = COMMANDS,
+    until: float = float("inf"),
 ) -> None:
-    """Run two of each command at once: both succeed and both count, or one is refused with a sentence."""
+    """Run two of each command at once: both succeed and both count, or one is refused with a
+    sentence.
+    """
     for name in names:
         command = COMMANDS[name]
         if counters.get(name, "tried") >= pairs:
@@ -147,7 +171,9 @@ def run_pairs(
             _pair_once(command, base, work, counters, outcomes)
 
 
-def _pair_once(command: Command, base: Path, work: Path, counters: Counters, outcomes: Outcomes) -> None:
+def _pair_once(
+    command: Command, base: Path, work: Path, counters: Counters, outcomes: Outcomes
+) -> None:
     name, folder = command.name, work / "pair"
     draw = random.Random(f"{name} {counters.get(name, 'tried')}")
     command.prepare(base, folder)
@@ -160,7 +186,11 @@ def _pair_once(command: Command, base: Path, work: Path, counters: Counters, out
     counters.add(name, "tried")
     counters.add(name, "both done" if first.status == second.status == 0 else "one refused")
     exits = f"exits {first.status} and {second.status}"
-    wrong = [f"{exits}: {one.output[-300:]}" for one in (first, second) if one.status and not one.sentence]
+    wrong = [
+        f"{exits}: {one.output[-300:]}"
+        for one in (first, second)
+        if one.status and not one.sentence
+    ]
     expected = outcomes.get((first.status == 0, second.status == 0))
     try:
         parts = ask(lambda: (command.setup(base), command.look(folder))[1])
@@ -182,17 +212,23 @@ def _outcomes(command: Command, base: Path, work: Path) -> Outcomes:
         command.prepare(base, work)
         for twin in twins:
             words = command.words(base, twin=twin)
-            if run(words, work, work.with_suffix(".txt"), before=lambda: command.setup(base)).status:
+            if run(
+                words, work, work.with_suffix(".txt"), before=lambda: command.setup(base)
+            ).status:
                 return None
         parts: Parts = ask(lambda: (command.setup(base), command.look(work))[1])
         return parts
 
     one = result(False)
     if not command.twin:
-        return {key: [one] for key in ((True, True), (True, False), (False, True)) if one is not None}
+        return {
+            key: [one] for key in ((True, True), (True, False), (False, True)) if one is not None
+        }
     found = {
         (True, False): [result(False)],
         (False, True): [result(True)],
         (True, True): [result(False, True), result(True, False)],
     }
-    return {key: [parts for parts in several if parts is not None] for key, several in found.items()}
+    return {
+        key: [parts for parts in several if parts is not None] for key, several in found.items()
+    }

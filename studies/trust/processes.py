@@ -1,7 +1,7 @@
 """Run `mappable` commands in forked processes, and kill them at chosen moments.
 
-This process imports everything and computes nothing, so a fork starts in milliseconds and is a complete command:
-`mappable.cli.main` with its own arguments, output files and exit status.
+This process imports everything and computes nothing, so a fork starts in milliseconds and is a
+complete command: `mappable.cli.main` with its own arguments, output files and exit status.
 """
 
 import json
@@ -22,20 +22,34 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 LONGEST = 120.0  # seconds of a command; all take under 10
 # A fork has these already. Each takes long to import.
 PRELOADED = (
-    *("mappable.cli.app", "mappable.learning.trainer", "mappable.evaluation.reproduce", "mappable.evaluation.report"),
+    *(
+        "mappable.cli.app",
+        "mappable.learning.trainer",
+        "mappable.evaluation.reproduce",
+        "mappable.evaluation.report",
+    ),
     *(
         "mappable.localization.build",
         "mappable.localization.densification",
         "mappable.features.onnx_export",
         "mappable_worlds.simulation",
     ),
-    *("mappable.recovery.methods", "mappable.service.app", "torch._dynamo", "matplotlib.pyplot", "h5py", "faiss"),
+    *(
+        "mappable.recovery.methods",
+        "mappable.service.app",
+        "torch._dynamo",
+        "matplotlib.pyplot",
+        "h5py",
+        "faiss",
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit status (minus the signal, if a signal ended it), and what it wrote."""
+    """How a command ended: its exit status (minus the signal, if a signal ended it), and what it
+    wrote.
+    """
 
     status: int
     output: str
@@ -50,7 +64,8 @@ class Ended:
     def sentence(self) -> bool:
         """True for a refusal as users see it: one line that begins with `error:`.
 
-        With exit code 3, the command did the rest of its work, and each such line names a part that is missing.
+        With exit code 3, the command did the rest of its work, and each such line names a part that
+        is missing.
         """
         errors = [line for line in self.output.splitlines() if line.startswith("error: ")]
         counted = len(errors) == 1 if self.status in (1, 2) else errors and self.status == 3
@@ -70,7 +85,9 @@ def preload() -> None:
 
 @dataclass
 class Running:
-    """A command that is running. `events` has one byte per change of a file that is about to happen."""
+    """A command that is running. `events` has one byte per change of a file that is about to
+    happen.
+    """
 
     pid: int
     events: int
@@ -81,7 +98,9 @@ class Running:
         os.kill(self.pid, signal.SIGKILL)
 
     def wait_for_change(self, number: int) -> bool:
-        """Wait until the change with this number, counted from 1, is about to happen; False if the command ends."""
+        """Wait until the change with this number, counted from 1, is about to happen; False if the
+        command ends.
+        """
         seen = 0
         while seen < number:
             ready, _, _ = select.select([self.events], [], [], LONGEST)
@@ -118,9 +137,11 @@ def start(
     before: Callable[[], None] | None = None,
     environment: dict[str, str] | None = None,
 ) -> Running:
-    """Start `mappable ARGUMENTS`; `kill_before` N kills it before its N-th change of a file below `folder`.
+    """Start `mappable ARGUMENTS`; `kill_before` N kills it before its N-th change of a file below
+    `folder`.
 
-    `file_limit` is the largest file that it can write, in bytes, as `ulimit -f` sets it. `before` runs first.
+    `file_limit` is the largest file that it can write, in bytes, as `ulimit -f` sets it. `before`
+    runs first.
     """
     reader, writer = os.pipe()
     pid = os.fork()
@@ -142,7 +163,8 @@ def start(
             before()
         sys.addaudithook(_hook(str(folder.resolve()), writer, kill_before))
         if file_limit is not None:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # as Python does: writing then fails with EFBIG
+            # As Python does: writing then fails with EFBIG.
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             import resource  # Windows has no such module
 
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
@@ -161,8 +183,12 @@ def start(
         os._exit(code)
 
 
-def _hook(folder: str, writer: int, kill_before: int | None) -> Callable[[str, tuple[Any, ...]], None]:
-    """An audit hook (PEP 578) that reports each change of a file below the folder, before the change."""
+def _hook(
+    folder: str, writer: int, kill_before: int | None
+) -> Callable[[str, tuple[Any, ...]], None]:
+    """An audit hook (PEP 578) that reports each change of a file below the folder, before the
+    change.
+    """
     count = 0
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -191,7 +217,9 @@ def run(arguments: list[object], folder: Path, output: Path, **options: Any) -> 
 
 
 def ask(function: Callable[[], Any]) -> Any:
-    """The result of a function, as JSON, computed in a fork; an exception becomes a RuntimeError with its traceback."""
+    """The result of a function, as JSON, computed in a fork; an exception becomes a RuntimeError
+    with its traceback.
+    """
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -16,7 +16,8 @@ def run_short(out: Path) -> dict[str, Counters]:
     preload()
     base = tiny.make_base(out / "base", short=True)
     found = {
-        part: Counters(out / f"{part}.json") for part in ("kill", "pairs", "damage", "fuzz", "http", "full", "soak")
+        part: Counters(out / f"{part}.json")
+        for part in ("kill", "pairs", "damage", "fuzz", "http", "full", "soak")
     }
     kills.run_kills(base, out, found["kill"], 2, COMMANDS, each=False)
     kills.run_pairs(base, out, found["pairs"], 1, ["map add"])

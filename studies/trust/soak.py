@@ -1,4 +1,6 @@
-"""Soak a real server with good and bad requests: good answers equal the offline ones, and memory stays flat."""
+"""Soak a real server with good and bad requests: good answers equal the offline ones, and memory
+stays flat.
+"""
 
 import http.client
 import json
@@ -48,7 +50,11 @@ def serving(base: Path, work: Path, served: str = "big-map") -> Iterator[tuple[i
 
 
 def ask_server(
-    port: int, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    port: int,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    headers: dict[str, str] | None = None,
 ) -> tuple[int, bytes]:
     """One request on its own connection: status and body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -64,7 +70,8 @@ def form(images: list[Path], boundary: str = BOUNDARY) -> bytes:
     """A multipart body with these images."""
     head = f'--{boundary}\r\nContent-Disposition: form-data; name="images"; filename='
     parts = [
-        f'{head}"{image.name}"\r\nContent-Type: image/png\r\n\r\n'.encode() + image.read_bytes() for image in images
+        f'{head}"{image.name}"\r\nContent-Type: image/png\r\n\r\n'.encode() + image.read_bytes()
+        for image in images
     ]
     return b"\r\n".join(parts) + f"\r\n--{boundary}--\r\n".encode()
 
@@ -81,14 +88,19 @@ def same(first: Any, second: Any) -> bool:
 
 
 class Client:
-    """Sends requests, and knows the right answers from `mappable locate --json` and `mappable recover`."""
+    """Sends requests, and knows the right answers from `mappable locate --json` and `mappable
+    recover`.
+    """
 
     def __init__(self, base: Path, work: Path, port: int, served: str) -> None:
         self.port, self.base, self.served = port, base, served
         self.images = sorted((base / "images/wednesday").iterdir())
         self.alone = [self._offline(work, image)[0] for image in self.images]
         draw = random.Random(0)  # images of one request share what their visit adds to all of them
-        self.some = [draw.sample(self.images, draw.randint(2, min(12, len(self.images)))) for _ in range(SUBSETS)]
+        self.some = [
+            draw.sample(self.images, draw.randint(2, min(12, len(self.images))))
+            for _ in range(SUBSETS)
+        ]
         self.shared = [self._offline(work, *images) for images in self.some]
         self.together = self._offline(work, base / "images/wednesday", "--sequence")
         self.map = ask_server(port, "GET", "/map")[1]
@@ -134,7 +146,9 @@ class Client:
             return ""
         session = json.loads(body)["id"]
         for number, image in enumerate(self.images[:FOLLOWED]):
-            status, body = self._post(f"/sessions/{session}/update?time={number}", image.read_bytes(), "image/png")
+            status, body = self._post(
+                f"/sessions/{session}/update?time={number}", image.read_bytes(), "image/png"
+            )
             estimate = json.loads(body)
             if status != 200 or not same(self.estimates.setdefault(number, estimate), estimate):
                 return f"image {number} of a session: status {status}: {body[:200]!r}"
@@ -158,7 +172,9 @@ class Client:
         return self._repeats("picture", status, body)
 
     def bad(self, draw: random.Random) -> str:
-        """A bad request: any answer will do but a failure of the server, or an error that is not JSON."""
+        """A bad request: any answer will do but a failure of the server, or an error that is not
+        JSON.
+        """
         status, body = self._bad(draw)
         if status >= 500 and status != 503:
             return f"status {status}: {body[:200]!r}"
@@ -179,13 +195,19 @@ class Client:
                 return self._post("/locate", mutated(FORM.encode(), draw))
             case 2:
                 return self._post(
-                    "/locate?top_k=" + draw.choice(["-1", "x", "9" * 50, "1e3", "%00"]), image, "image/png"
+                    "/locate?top_k=" + draw.choice(["-1", "x", "9" * 50, "1e3", "%00"]),
+                    image,
+                    "image/png",
                 )
             case 3:
-                return ask_server(self.port, draw.choice(["PUT", "DELETE", "PATCH", "OPTIONS"]), "/locate", b"x")
+                return ask_server(
+                    self.port, draw.choice(["PUT", "DELETE", "PATCH", "OPTIONS"]), "/locate", b"x"
+                )
             case 4:
                 return ask_server(
-                    self.port, "GET", "/landmarks/" + draw.choice(["../map.json", "%2e%2e/x", "x"]) + "/image"
+                    self.port,
+                    "GET",
+                    "/landmarks/" + draw.choice(["../map.json", "%2e%2e/x", "x"]) + "/image",
                 )
             case 5:
                 return self._post("/recover", mutated(form(self.images[:3]), draw))
@@ -193,7 +215,12 @@ class Client:
                 return self._post("/locate", bytes(draw.randrange(200_000)), "image/jpeg")
             case _:
                 with socket.create_connection(("127.0.0.1", self.port), timeout=30) as raw:
-                    raw.sendall(mutated(b"GET /map HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", draw))
+                    raw.sendall(
+                        mutated(
+                            b"GET /map HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
+                            draw,
+                        )
+                    )
                     raw.shutdown(socket.SHUT_WR)
                     try:
                         answer = raw.recv(1 << 16)
@@ -220,7 +247,11 @@ class Client:
         if status == 503:
             return ""
         known = self.first.setdefault(name, body)
-        return "" if status in (200, 422) and known == body else f"{name}: status {status}, another answer than before"
+        return (
+            ""
+            if status in (200, 422) and known == body
+            else f"{name}: status {status}, another answer than before"
+        )
 
 
 def memory_of(pid: int) -> float:
@@ -230,9 +261,16 @@ def memory_of(pid: int) -> float:
 
 
 def run_soak(
-    base: Path, work: Path, counters: Counters, seconds: float, pause: float = 0.0, served: str = "big-map"
+    base: Path,
+    work: Path,
+    counters: Counters,
+    seconds: float,
+    pause: float = 0.0,
+    served: str = "big-map",
 ) -> None:
-    """Send good and bad requests for some seconds; the counters hold requests, wrong answers and memory."""
+    """Send good and bad requests for some seconds; the counters hold requests, wrong answers and
+    memory.
+    """
     with serving(base, work, served) as (port, running):
         client = Client(base, work, port, served)
         kinds: dict[str, tuple[int, Callable[[random.Random], str]]] = {
@@ -275,7 +313,10 @@ def run_soak(
                 time.sleep(pause)
 
         seed = counters.total("tried")
-        clients = [threading.Thread(target=ask, args=(random.Random(seed + one),)) for one in range(CLIENTS)]
+        clients = [
+            threading.Thread(target=ask, args=(random.Random(seed + one),))
+            for one in range(CLIENTS)
+        ]
         for asking in clients:
             asking.start()
         for asking in clients:
@@ -284,7 +325,9 @@ def run_soak(
 
 
 def growth(samples: list[list[float]]) -> float:
-    """How much the memory grew, in MB: the median of the last quarter minus the median of the second quarter."""
+    """How much the memory grew, in MB: the median of the last quarter minus the median of the
+    second quarter.
+    """
     values = [megabytes for _, megabytes in samples]
     quarter = max(1, len(values) // 4)
     early, late = sorted(values[quarter : 2 * quarter] or values), sorted(values[-quarter:])

@@ -6,7 +6,8 @@ from trust.counters import Counters
 from trust.kills import KINDS
 from trust.soak import growth
 
-# File of the counters, what they count, their name, and how many there should be. None is the sum over all kinds.
+# File of the counters, what they count, their name, and how many there should be. None is the sum
+# over all kinds.
 ROWS = (
     ("kill", None, "hit", "kills that hit a process at work", 1000),
     ("pairs", None, "tried", "two commands at once", 96),
@@ -22,25 +23,45 @@ PARTS = tuple(dict.fromkeys(part for part, *_ in ROWS))
 
 
 def rows(out: Path, part: str) -> list[str]:
-    """The rows of one part: what was tried, how often, how often it failed, and how often it should be tried."""
+    """The rows of one part: what was tried, how often, how often it failed, and how often it should
+    be tried.
+    """
     counters = Counters(out / f"{part}.json")
     lines = []
     for _, kind, name, text, target in (row for row in ROWS if row[0] == part):
         tried = counters.total(name) if kind is None else counters.get(kind, name)
         failed = counters.total("failed") if kind is None else counters.get(kind, "failed")
-        lines.append(_row(text, f"{tried:,}", f"{failed:,}", "" if target is None else f"{target:,}"))
+        lines.append(
+            _row(text, f"{tried:,}", f"{failed:,}", "" if target is None else f"{target:,}")
+        )
     if part == "kill" and counters.kinds:
         least = min(counters.kinds, key=lambda name: counters.get(name, "hit"))
-        lines.append(_row("kills of the command with the fewest", f"{counters.get(least, 'hit')}", "", "50"))
+        lines.append(
+            _row("kills of the command with the fewest", f"{counters.get(least, 'hit')}", "", "50")
+        )
         before = sum(_killed_before(counters, name) for name in counters.kinds)
         every = f"{counters.total('changes'):,}"
-        lines.append(_row("changes of files by these commands, with a kill before them", f"{before:,}", "", every))
+        lines.append(
+            _row(
+                "changes of files by these commands, with a kill before them",
+                f"{before:,}",
+                "",
+                every,
+            )
+        )
     if part == "soak":
         memory = counters.of("memory")
         samples = memory.get("samples", [])
         lines.append(_row("seconds of the soak", f"{memory.get('seconds', 0):,}", "", "1,200"))
         peak = max((megabytes for _, megabytes in samples), default=0)
-        lines.append(_row("memory of the server, peak in MB", f"{peak:.0f}", f"grew by {growth(samples):.1f}", "flat"))
+        lines.append(
+            _row(
+                "memory of the server, peak in MB",
+                f"{peak:.0f}",
+                f"grew by {growth(samples):.1f}",
+                "flat",
+            )
+        )
     return lines
 
 
@@ -59,12 +80,19 @@ def table(out: Path, commands: list[str]) -> str:
     for part in PARTS:
         if (out / f"{part}.json").exists():
             lines += rows(out, part)
-    lines += ["", _row("command", "kills that hit", "changes of a file", "with a kill before", "not survived")]
+    lines += [
+        "",
+        _row(
+            "command", "kills that hit", "changes of a file", "with a kill before", "not survived"
+        ),
+    ]
     lines += ["|---|---|---|---|---|"]
     killed = Counters(out / "kill.json")
     for name in commands:
         if name in killed.kinds:
-            hit, changes, failed = (f"{killed.get(name, one)}" for one in ("hit", "changes", "failed"))
+            hit, changes, failed = (
+                f"{killed.get(name, one)}" for one in ("hit", "changes", "failed")
+            )
             lines.append(_row(f"`{name}`", hit, changes, f"{_killed_before(killed, name)}", failed))
     lines += [f"FAILED {part}: {failure}" for part, failure in failures(out)]
     return "\n".join(lines)

@@ -1,4 +1,5 @@
-"""A made-up set of 240 images at 64x48, a small encoder with random weights, and everything that commands make of it.
+"""A made-up set of 240 images at 64x48, a small encoder with random weights, and everything that
+commands make of it.
 
 `make_base` writes all of it into one folder, in half a minute. Harnesses work on copies.
 """
@@ -25,7 +26,14 @@ DRIVES = {
     "thursday": ("", 1.5, 6.0, 0.97),
 }
 STUDY = (
-    *("backbone=small", "weights=random", "clusters=2", "size=64x48", "init_images=4", "epochs=null"),
+    *(
+        "backbone=small",
+        "weights=random",
+        "clusters=2",
+        "size=64x48",
+        "init_images=4",
+        "epochs=null",
+    ),
     *("iterations=2", "positives=2", "negatives=2", "hard_negatives=1", "landmarks=8"),
     "checkpoint_every=1",
 )
@@ -62,7 +70,9 @@ def use_small_backbone(base: Path) -> None:
 
 
 def use_own_cache(_: Path) -> None:
-    """Let this process keep weights in the subfolder `cache` of its working folder, and take any as vgg16-caffe."""
+    """Let this process keep weights in the subfolder `cache` of its working folder, and take any as
+    vgg16-caffe.
+    """
     from mappable.features.weights import WeightSet
 
     os.environ["MAPPABLE_CACHE"] = "cache"
@@ -101,7 +111,10 @@ def draw_images(folder: Path) -> None:
     (folder / "places.csv").write_text("\n".join(lines) + "\n")
     half = [lines[0], *lines[1::2]]
     (folder / "half.csv").write_text("\n".join(half) + "\n")
-    other = [lines[0], *(line[: -len("test")] + "train" for line in lines if line.endswith("wednesday,test"))]
+    other = [
+        lines[0],
+        *(line[: -len("test")] + "train" for line in lines if line.endswith("wednesday,test")),
+    ]
     (folder / "other.csv").write_text("\n".join(other) + "\n")
 
 
@@ -113,9 +126,15 @@ def draw_frames(folder: Path) -> None:
         (folder / season).mkdir(parents=True)
         for frame in range(60):
             at = frame / 2 + number / 5
-            waves = [np.sin(columns / 6 + at), np.cos(rows / 5 - at / 3), np.sin((columns + rows) / 9 + at / 2)]
+            waves = [
+                np.sin(columns / 6 + at),
+                np.cos(rows / 5 - at / 3),
+                np.sin((columns + rows) / 9 + at / 2),
+            ]
             path = f"{season}/{frame:05d}.png"
-            Image.fromarray((127 + 120 * np.stack(waves, axis=2)).astype(np.uint8)).save(folder / path)
+            Image.fromarray((127 + 120 * np.stack(waves, axis=2)).astype(np.uint8)).save(
+                folder / path
+            )
             lines.append(f"{path},{season},{season},{frame},0,{'train' if frame < 40 else 'test'}")
     (folder / "places.csv").write_text("\n".join(lines) + "\n")
 
@@ -135,7 +154,9 @@ def write_ranges(folder: Path) -> None:
     (folder / "ranges.csv").write_text("\n".join(lines) + "\n")
     known = [f"{i},{at[i, 0]:.3f},{at[i, 1]:.3f}" for i in range(0, 60, 12)]
     (folder / "known.csv").write_text("\n".join(["point,x,y", *known]) + "\n")
-    (folder / "truth.csv").write_text("\n".join(["x,y", *(f"{x:.3f},{y:.3f}" for x, y in at)]) + "\n")
+    (folder / "truth.csv").write_text(
+        "\n".join(["x,y", *(f"{x:.3f},{y:.3f}" for x, y in at)]) + "\n"
+    )
     squared = ((at[:, None] - at) ** 2).sum(axis=2)
     np.save(folder / "squared.npy", squared)
 
@@ -148,7 +169,13 @@ def write_weights(base: Path) -> None:
 
     for number, name in enumerate(("new", "old")):
         file = base / f"{name}.safetensors"
-        save_file({key: np.full(shape, number / 8, np.float16) for key, shape in shapes_of("vgg16").items()}, file)
+        save_file(
+            {
+                key: np.full(shape, number / 8, np.float16)
+                for key, shape in shapes_of("vgg16").items()
+            },
+            file,
+        )
     words = ["encoders", "vgg16-caffe", "--file", file]
     ended = run(words, base, base / "output.txt", before=lambda: use_own_cache(base))
     if ended.status:
@@ -194,4 +221,6 @@ def write_by(base: Path, words: str) -> None:
 
 def run_here(base: Path, folder: Path, *words: object, **options: Any) -> Ended:
     """Run a command in `folder`, with the small backbone."""
-    return run(list(words), folder, base / "output.txt", before=lambda: use_small_backbone(base), **options)
+    return run(
+        list(words), folder, base / "output.txt", before=lambda: use_small_backbone(base), **options
+    )

@@ -1,4 +1,6 @@
-"""Fixtures for tests of commands with maps: a long wall, and a small encoder that distinguishes its parts."""
+"""Fixtures for tests of commands with maps: a long wall, and a small encoder that distinguishes its
+parts.
+"""
 
 import shutil
 import signal
@@ -21,7 +23,11 @@ from mappable.places.frames import Frame
 from walls import HEIGHT, WIDTH, draw_wall
 
 # Split, first place and distance from one to the next in metres, light.
-DRIVES = {"sun": ("train", 0.0, 3.0, 1.0), "rain": ("calibration", 0.5, 1.5, 0.9), "fog": ("test", 2.0, 2.0, 0.95)}
+DRIVES = {
+    "sun": ("train", 0.0, 3.0, 1.0),
+    "rain": ("calibration", 0.5, 1.5, 0.9),
+    "fog": ("test", 2.0, 2.0, 0.95),
+}
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +41,9 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def wall_encoder(small_backbone: str, wall: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of an encoder of two layers, with random weights."""
-    encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=32, backbone=small_backbone)
+    encoder = Encoder.create(
+        weights="random", size=(WIDTH, HEIGHT), clusters=32, backbone=small_backbone
+    )
     encoder.initialize(load_places(wall).where(split="train"))
     file = tmp_path_factory.mktemp("wall-encoder") / "encoder.safetensors"
     encoder.save(file)
@@ -44,7 +52,9 @@ def wall_encoder(small_backbone: str, wall: Path, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="session")
 def wall_map(wall: Path, wall_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a map of the wall, with 60 landmarks; a test that changes it must copy it first."""
+    """The folder of a map of the wall, with 60 landmarks; a test that changes it must copy it
+    first.
+    """
     out = tmp_path_factory.mktemp("maps") / "map"
     result = invoke("map", "build", wall, out, "--encoder", wall_encoder, "--landmarks", 60)
     assert result.exit_code == 0, result.output
@@ -60,8 +70,12 @@ def copied_map(wall_map: Path, tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def other_encoder(small_backbone: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of another encoder."""
-    encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=2, backbone=small_backbone, seed=1)
-    encoder.initialize(np.random.default_rng(0).integers(0, 256, (8, HEIGHT, WIDTH, 3), dtype=np.uint8))
+    encoder = Encoder.create(
+        weights="random", size=(WIDTH, HEIGHT), clusters=2, backbone=small_backbone, seed=1
+    )
+    encoder.initialize(
+        np.random.default_rng(0).integers(0, 256, (8, HEIGHT, WIDTH, 3), dtype=np.uint8)
+    )
     file = tmp_path_factory.mktemp("other-encoder") / "encoder.safetensors"
     encoder.save(file)
     return file
@@ -79,7 +93,9 @@ def mappable() -> Callable[..., Result]:
 
 @pytest.fixture(scope="session")
 def typed() -> Callable[..., "subprocess.CompletedProcess[str]"]:
-    """Run `mappable ARGUMENTS` from the first line of `main` to the exit status, in this process (faster)."""
+    """Run `mappable ARGUMENTS` from the first line of `main` to the exit status, in this process
+    (faster).
+    """
 
     def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
         command, out, errors = ["mappable", *map(str, arguments)], StringIO(), StringIO()
@@ -91,6 +107,8 @@ def typed() -> Callable[..., "subprocess.CompletedProcess[str]"]:
         finally:
             sys.argv = before
             signal.signal(signal.SIGINT, ctrl_c)
-        return subprocess.CompletedProcess(command, end.value.code or 0, out.getvalue(), errors.getvalue())
+        return subprocess.CompletedProcess(
+            command, end.value.code or 0, out.getvalue(), errors.getvalue()
+        )
 
     return run

@@ -34,18 +34,27 @@ def collection(tmp_path: Path, draw: Draw) -> Path:
 
 @pytest.fixture
 def walks(tmp_path: Path, draw: Draw, mappable: Run) -> Path:
-    """The folder of a converted set: four sequences with two images each; one name contains a comma."""
+    """The folder of a converted set: four sequences with two images each; one name contains a
+    comma.
+    """
     rows = []
     for number, name in enumerate(["mon", "tue", "wed", "thu, noon"] * 2):
         draw(tmp_path / f"walks/{number}.jpg")
         rows.append(f'{number}.jpg,{number},0,"{name}",test')
     (tmp_path / "walks/places.csv").write_text("\n".join(["path,x,y,sequence,split", *rows]))
-    assert mappable("convert", "manifest", tmp_path / "walks", tmp_path / "out", "--size", "32x24").exit_code == 0
+    assert (
+        mappable(
+            "convert", "manifest", tmp_path / "walks", tmp_path / "out", "--size", "32x24"
+        ).exit_code
+        == 0
+    )
     return tmp_path / "out"
 
 
 @pytest.mark.medium
-def test_convert_then_show(collection: Path, tmp_path: Path, mappable: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convert_then_show(
+    collection: Path, tmp_path: Path, mappable: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out, table = tmp_path / "out", collection / "places.csv"
     table.write_text(table.read_text().replace(",day,train", r",$\bad{$,train"))
     command = [
@@ -71,8 +80,14 @@ def test_convert_then_show(collection: Path, tmp_path: Path, mappable: Run, monk
     for text in ("16.5", "a[/b] [old]", r"conditions: $\bad{$"):
         assert text in shown
     outputs = [tmp_path / "map.png", tmp_path / "truth.tum"]
-    summary = json.loads(mappable("places", "show", out, "--json", *(f"--out={file}" for file in outputs)).stdout)
-    assert (summary["places"], summary["frames"][0]["unit"], summary["sequences"][0]["length"]) == (12, "m", 16.5)
+    summary = json.loads(
+        mappable("places", "show", out, "--json", *(f"--out={file}" for file in outputs)).stdout
+    )
+    assert (summary["places"], summary["frames"][0]["unit"], summary["sequences"][0]["length"]) == (
+        12,
+        "m",
+        16.5,
+    )
     assert len(outputs[1].read_text().splitlines()) == 12
     with Image.open(outputs[0]) as drawn:
         assert drawn.width > 400
@@ -81,9 +96,15 @@ def test_convert_then_show(collection: Path, tmp_path: Path, mappable: Run, monk
 def test_sequences_are_kept_from_training(walks: Path, mappable: Run) -> None:
     before = load_places(walks)
     counts = json.loads(
-        mappable("places", "split", walks, "--calibration", "tue, wed", "--test", "thu, noon", "--json").stdout
+        mappable(
+            "places", "split", walks, "--calibration", "tue, wed", "--test", "thu, noon", "--json"
+        ).stdout
     )
-    assert {name: count["places"] for name, count in counts.items()} == {"train": 2, "calibration": 4, "test": 2}
+    assert {name: count["places"] for name, count in counts.items()} == {
+        "train": 2,
+        "calibration": 4,
+        "test": 2,
+    }
     places = load_places(walks)
     splits = {"mon": "train", "tue": "calibration", "wed": "calibration", "thu, noon": "test"}
     assert places.split.tolist() == [splits[name] for name in places.sequence]
@@ -96,7 +117,10 @@ def test_sequences_are_kept_from_training(walks: Path, mappable: Run) -> None:
 def test_one_process_at_a_time_changes_a_table(walks: Path, mappable: Run) -> None:
     with alone_in(walks, "working"):
         refused(mappable("places", "split", walks, "--test", "wed"), "another process")
-        refused(mappable("convert", "manifest", walks.parent / "walks", walks, "--size", "32x24"), "another process")
+        refused(
+            mappable("convert", "manifest", walks.parent / "walks", walks, "--size", "32x24"),
+            "another process",
+        )
     assert set(load_places(walks).split) == {"test"}
 
 
@@ -133,12 +157,15 @@ def test_mistakes_are_answered_with_one_sentence(
 
 
 @pytest.mark.medium
-def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Path, draw: Draw, mappable: Run) -> None:
+def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(
+    tmp_path: Path, draw: Draw, mappable: Run
+) -> None:
     root, out = tmp_path / "set", tmp_path / "out"
     paths = [f"{number:03d}.jpg" for number in range(400)]
     image = draw(root / paths[0], size=(960, 720)).read_bytes()
     for path in paths[1:]:
-        (root / path).write_bytes(image + path.encode())  # bytes after the end of a JPEG make another file
+        # Bytes after the end of a JPEG make another file.
+        (root / path).write_bytes(image + path.encode())
     (root / "places.csv").write_text("\n".join(["path,x,y", *(f"{path},0,0" for path in paths)]))
     command = [*MAIN, "convert", "manifest", root, out]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -149,7 +176,9 @@ def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Pat
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors.endswith("error: stopped; finished work is kept, and the same command continues from there\n")
+    assert errors.endswith(
+        "error: stopped; finished work is kept, and the same command continues from there\n"
+    )
     assert 0 < len(find_pack(out)) < 400
     assert mappable("convert", "manifest", root, out).exit_code == 0
     assert len(find_pack(out)) == 400

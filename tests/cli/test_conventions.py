@@ -61,7 +61,8 @@ MISTAKES = {
     "reproduce": "reproduce no",
     "demo": "demo file",
 }
-# CONTINUING commands continue stopped work; CHANGING ones change a map or a table in one step (docs/commands.md).
+# CONTINUING commands continue stopped work; CHANGING ones change a map or a table in one step
+# (docs/commands.md).
 CONTINUING = {"start", "convert", "simulate", "train", "reproduce", "demo"}
 CHANGING = {"places split", "map add", "map calibrate", "map remove", "densify"}
 # These print no result: a server and a demonstration.
@@ -93,7 +94,9 @@ def test_what_writes_out_can_overwrite_and_what_prints_a_result_has_json(name: s
 
 @pytest.mark.medium
 @pytest.mark.parametrize("name", COMMANDS)
-def test_exit_codes(name: str, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exit_codes(
+    name: str, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
     wrong = typed(*MISTAKES[name].split())
@@ -112,18 +115,28 @@ def test_exit_codes(name: str, typed: Typed, tmp_path: Path, monkeypatch: pytest
     assert stopped.stderr.startswith("error: stopped; ")
     assert ("continues" in stopped.stderr) == (name.split()[0] in CONTINUING)
     assert ("all of the changes or none" in stopped.stderr) == (name in CHANGING)
-    assert ("starts over" in stopped.stderr) == (name.split()[0] not in CONTINUING and name not in CHANGING)
+    assert ("starts over" in stopped.stderr) == (
+        name.split()[0] not in CONTINUING and name not in CHANGING
+    )
 
 
-def test_a_command_that_does_not_exist_is_a_usage_error_that_names_a_similar_one(typed: Typed) -> None:
-    for words, similar in (("trian",), "train"), (("map", "bild"), "build"), (("places", "splitt"), "split"):
+def test_a_command_that_does_not_exist_is_a_usage_error_that_names_a_similar_one(
+    typed: Typed,
+) -> None:
+    for words, similar in (
+        (("trian",), "train"),
+        (("map", "bild"), "build"),
+        (("places", "splitt"), "split"),
+    ):
         result = typed(*words)
         assert result.returncode == 2
         assert f"'{similar}'" in result.stderr
 
 
 @pytest.mark.medium
-def test_results_are_not_replaced_unasked(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
+def test_results_are_not_replaced_unasked(
+    mappable: Run, wall: Path, wall_map: Path, tmp_path: Path
+) -> None:
     def refused(file: str, *words: object) -> None:
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("mine")
@@ -138,7 +151,9 @@ def test_results_are_not_replaced_unasked(mappable: Run, wall: Path, wall_map: P
     refused("out.csv", "locate", wall_map, drive, "--out", tmp_path / "out.csv")
     refused("map.png", "places", "show", wall, "--out", tmp_path / "map.png")
     refused("found/result.json", "evaluate", wall_map, wall, tmp_path / "found")
-    assert "map.json: exists" in str(mappable("map", "build", wall, tmp_path, "--encoder", wall_map).exception)
+    assert "map.json: exists" in str(
+        mappable("map", "build", wall, tmp_path, "--encoder", wall_map).exception
+    )
 
 
 @pytest.mark.medium
@@ -155,7 +170,10 @@ def test_results_are_not_replaced_unasked(mappable: Run, wall: Path, wall_map: P
         ("densify MAP IMAGES", {"images", "added", "landmarks", "left_out"}),
         ("embed MAP WALL OUT --split test", {"descriptors", "dimensions", "encoder"}),
         ("recover RANGES OUT", {"points", "ranges", "undetermined"}),
-        ("evaluate MAP WALL OUT --positive-radius 5 --negative-radius 9 --protocols table1", {"report", "models"}),
+        (
+            "evaluate MAP WALL OUT --positive-radius 5 --negative-radius 9 --protocols table1",
+            {"report", "models"},
+        ),
     ],
 )
 def test_json_is_all_that_standard_output_holds(
@@ -173,7 +191,9 @@ def test_json_is_all_that_standard_output_holds(
     if "split" in words:
         wall = shutil.copytree(wall, tmp_path / "wall")
     shutil.copy(wall / "fog/00020.png", tmp_path / "images/1.png")
-    place = json.loads(typed("locate", copied_map, wall / "sun/00000.png", "--json").stdout)[0]["landmark"]
+    place = json.loads(typed("locate", copied_map, wall / "sun/00000.png", "--json").stdout)[0][
+        "landmark"
+    ]
     meant = {"MAP": copied_map, "WALL": wall, "ID": place, "OUT": tmp_path / "out"}
     meant |= {"IMAGES": tmp_path / "images", "RANGES": tmp_path / "ranges.csv"}
     result = typed(*(meant.get(word, word) for word in words.split()), "--json")

@@ -1,4 +1,6 @@
-"""`mappable demo`: its files and output, when stopped, continued, and started over in the folder of another demo."""
+"""`mappable demo`: its files and output, when stopped, continued, and started over in the folder of
+another demo.
+"""
 
 import json
 import shlex
@@ -20,7 +22,9 @@ from mappable.places.cache import find_pack
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A short street, one model, hardly any images, and no figures: `make test-long` draws those of a demo."""
+    """A short street, one model, hardly any images, and no figures: `make test-long` draws those of
+    a demo.
+    """
     monkeypatch.setattr(report, "drawings", list)
     assert demo.SET == "street-v1-brief"
     small = replace(sets.find_set("street-v1-3d"), preset="street-laptop")
@@ -31,7 +35,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.medium
 @pytest.mark.usefixtures("tiny")
-def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable: Callable[..., Result]) -> None:
+def test_the_demo_makes_what_it_says_and_nothing_twice(
+    tmp_path: Path, mappable: Callable[..., Result]
+) -> None:
     out = tmp_path / "the demo"
     street, model = out / "places", out / "models/triplet+huber-ours-seed0"
     first = mappable("demo", out, "--every", 60)
@@ -42,7 +48,10 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable:
     quoted = shlex.quote(str(out))
     for text in (
         f"mappable simulate street-v1-3d {shlex.quote(str(street))} --every 60\n",
-        f"mappable reproduce street-v1-3d {quoted} --rows triplet+huber-ours --every 60 --set iterations=3",
+        (
+            f"mappable reproduce street-v1-3d {quoted} --rows triplet+huber-ours --every 60 --set"
+            " iterations=3"
+        ),
         " --protocols table1,",
         f"mappable map build {shlex.quote(str(street))}",
         "upper bound",
@@ -58,8 +67,15 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable:
         with Image.open(street / name) as picture:
             assert picture.width > 400
     about = Encoder.load(model / "encoder.safetensors").about
-    assert (about.weights, about.settings["trainable"], about.settings["iterations"]) == ("vgg16-v1", "last", 3)
-    assert Landmarks.open(out / "map").encoder == Encoder.load(model / "encoder.safetensors").fingerprint
+    assert (about.weights, about.settings["trainable"], about.settings["iterations"]) == (
+        "vgg16-v1",
+        "last",
+        3,
+    )
+    assert (
+        Landmarks.open(out / "map").encoder
+        == Encoder.load(model / "encoder.safetensors").fingerprint
+    )
     report = json.loads((out / "report.json").read_text())
     assert report["set"] == "street-v1-3d"
     learnt, (kept, lost) = model / "encoder.safetensors", places.files[:2]
@@ -67,4 +83,7 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable:
     lost.unlink()
     again = mappable("demo", out, "--every", 60, "--overwrite")
     assert again.stdout == first.stdout
-    assert ([file.stat().st_mtime_ns for file in (kept, learnt)], lost.read_bytes()) == (before, content)
+    assert ([file.stat().st_mtime_ns for file in (kept, learnt)], lost.read_bytes()) == (
+        before,
+        content,
+    )

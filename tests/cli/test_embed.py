@@ -49,14 +49,20 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_images_of_a_converted_set_are_described(encoder_file: Path, collection: Path, tmp_path: Path) -> None:
+def test_images_of_a_converted_set_are_described(
+    encoder_file: Path, collection: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     result = run(encoder_file, collection, out, "--json")
     assert result.exit_code == 0, result.output
     encoder = Encoder.load(encoder_file)
     facts = json.loads(result.stdout)
     assert (facts["descriptors"], facts["dimensions"], facts["packed"]) == (6, 1024, False)
-    assert (facts["encoder"], facts["device"], facts["out"]) == (encoder.fingerprint, "cpu", str(out))
+    assert (facts["encoder"], facts["device"], facts["out"]) == (
+        encoder.fingerprint,
+        "cpu",
+        str(out),
+    )
     descriptors = np.load(out / "descriptors.npy")
     np.testing.assert_array_equal(descriptors, encoder.embed(load_places(collection)))
     assert load_places(out) == load_places(collection)
@@ -73,7 +79,10 @@ def test_mistakes_are_found_before_any_image_is_described(
     for arguments, problem in (
         ((encoder_file, collection, collection), "already contains a table of places"),
         ((encoder_file, collection, tmp_path / "out.h5", "--on", "local"), "no hloc file"),
-        ((encoder_file, collection, out, "--split", "calibration"), "no place has the split 'calibration'"),
+        (
+            (encoder_file, collection, out, "--split", "calibration"),
+            "no place has the split 'calibration'",
+        ),
         ((encoder_file, collection, out, "--device", "cuda"), "cuda"),
         ((encoder_file, tmp_path / "nowhere", out), "no such table of places"),
         ((tmp_path / "nowhere", collection, out), "no such encoder file"),

@@ -1,4 +1,6 @@
-"""`mappable evaluate` with a map and images with known positions, and errors of `mappable reproduce`."""
+"""`mappable evaluate` with a map and images with known positions, and errors of `mappable
+reproduce`.
+"""
 
 import json
 import shutil
@@ -36,7 +38,12 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     assert shown.exit_code == 0, shown.output
     result, opened = Found.load(out), Landmarks.open(wall_map)
     queries = load_places(wall).where(split="test")
-    assert (result.row, len(result.ids), result.unit, result.frame) == (opened.name, 119, "m", "wall")
+    assert (result.row, len(result.ids), result.unit, result.frame) == (
+        opened.name,
+        119,
+        "m",
+        "wall",
+    )
     encoder = encoder_of(opened)
     found = Map(opened).locate_all(encoder.embed(queries))
     row = {name: number for number, name in enumerate(opened.places.place_id)}
@@ -50,7 +57,9 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     assert told.methods["refined"].confident.tolist() == [one.confident for one in found]
     assert f"{np.mean(errors <= 5) * 100:.1f} %" in shown.output
     lines = [line.split() for line in shown.output.splitlines()]
-    assert [line[0] for line in lines if line and line[0] in ("nearest", "refined", "sequence")] == [
+    assert [
+        line[0] for line in lines if line and line[0] in ("nearest", "refined", "sequence")
+    ] == [
         "nearest",
         "refined",
         "sequence",
@@ -81,7 +90,9 @@ def test_queries_keep_their_ids_where_landmarks_have_the_same(
 
     rain, ids = load_places(wall).where(sequence="rain"), load_places(later).place_id.tolist()
     save_places(rain.replace(split=""), tmp_path / "rain.parquet")
-    build = mappable("map", "build", tmp_path / "rain.parquet", tmp_path / "rain", "--encoder", wall_encoder)
+    build = mappable(
+        "map", "build", tmp_path / "rain.parquet", tmp_path / "rain", "--encoder", wall_encoder
+    )
     assert build.exit_code == 0, build.output
     assert set(Landmarks.open(copied_map).places.place_id) < set(ids)
     for folder in (copied_map, tmp_path / "rain"):
@@ -92,17 +103,24 @@ def test_queries_keep_their_ids_where_landmarks_have_the_same(
     assert compared.stdout.startswith("note: the landmarks differ: "), compared.exception
     assert "note: the calibrations differ" in compared.stdout
     assert "80 queries" in compared.stdout
-    wing = load_places(wall).where(sequence="fog")[:1].replace(path=["wing.png"], place_id=["wing.png"])
+    wing = (
+        load_places(wall)
+        .where(sequence="fog")[:1]
+        .replace(path=["wing.png"], place_id=["wing.png"])
+    )
     (tmp_path / "new").mkdir()
     shutil.copy(wall / "fog/00020.png", tmp_path / "new/wing.png")
     save_places(wing.replace(root=tmp_path / "new"), tmp_path / "new/places.parquet")
     assert mappable("map", "add", copied_map, tmp_path / "new").exit_code == 0
     landmarks = Landmarks.open(copied_map).places
-    assert set(landmarks.path).isdisjoint(landmarks.place_id)  # paths begin elsewhere now, ids do not
+    # Paths begin elsewhere now, ids do not.
+    assert set(landmarks.path).isdisjoint(landmarks.place_id)
     assert evaluated(copied_map).ids.tolist() == ids
 
 
-def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_evaluated_is_one_sentence(
+    mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path
+) -> None:
     def refused(problem: str, *words: object) -> None:
         result = mappable("evaluate", wall_map, *words, tmp_path / "out")
         assert isinstance(result.exception, BadInputError), result.output
@@ -122,7 +140,9 @@ def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, 
     refused("unknown protocol 'table3'", wall, *RADII, "--protocols", "table3")
     save_places(load_places(wall).where(split="train"), tmp_path / "train.parquet")
     refused("train.parquet: no place has the split 'test'", tmp_path / "train.parquet", *RADII)
-    save_places(load_places(wall).where(split="train").replace(split=""), tmp_path / "train.parquet")
+    save_places(
+        load_places(wall).where(split="train").replace(split=""), tmp_path / "train.parquet"
+    )
     refused(
         "sun/00000.png is a landmark of the map; evaluate with images that are not landmarks",
         tmp_path / "train.parquet",
@@ -147,7 +167,10 @@ def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, 
             ("street-v1", "--as-printed", "."),
             "--as-printed works with the paper's sets cold and oxford, got street-v1",
         ),
-        (("oxford", "--as-printed", "nowhere"), "convert Pittsburgh 250k with: mappable convert pittsburgh"),
+        (
+            ("oxford", "--as-printed", "nowhere"),
+            "convert Pittsburgh 250k with: mappable convert pittsburgh",
+        ),
     ],
 )
 def test_a_study_that_cannot_be_is_one_sentence(

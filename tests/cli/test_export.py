@@ -27,7 +27,11 @@ def exported(mappable: Run, wall_encoder: Path, tmp_path_factory: pytest.TempPat
     encoder = Encoder.load(wall_encoder)
     facts = json.loads(result.stdout)
     assert 0 < facts["difference"] < 1e-5 < TOLERANCE
-    assert (facts["encoder"], facts["precision"], facts["dimensions"]) == (encoder.fingerprint, "float32", 192)
+    assert (facts["encoder"], facts["precision"], facts["dimensions"]) == (
+        encoder.fingerprint,
+        "float32",
+        192,
+    )
     assert (facts["file"], result.stderr) == (str(out), "")
     return out
 
@@ -60,9 +64,19 @@ def test_int8_says_how_well_it_locates_and_has_maps_of_its_own(
     accuracy = OnnxEncoder(in_int8).facts.accuracy
     assert accuracy["float32"] > 50
     assert accuracy["float32"] - accuracy["int8"] <= 1
-    assert (accuracy["queries"], accuracy["landmarks"], accuracy["radius"], accuracy["images"]) == (160, 80, 10, 64)
-    refused(mappable("locate", wall_map, wall / "fog", "--encoder", in_int8), "but the map needs encoder")
-    built = mappable("map", "build", wall, tmp_path / "map", "--encoder", in_int8, "--landmarks", 60)
+    assert (accuracy["queries"], accuracy["landmarks"], accuracy["radius"], accuracy["images"]) == (
+        160,
+        80,
+        10,
+        64,
+    )
+    refused(
+        mappable("locate", wall_map, wall / "fog", "--encoder", in_int8),
+        "but the map needs encoder",
+    )
+    built = mappable(
+        "map", "build", wall, tmp_path / "map", "--encoder", in_int8, "--landmarks", 60
+    )
     assert built.exit_code == 0, built.output
     more = mappable("map", "add", tmp_path / "map", wall, "--split", "test", "--spacing", 100)
     assert more.exit_code == 0, more.output
@@ -83,7 +97,10 @@ def test_what_cannot_be_exported_or_measured_is_refused(
     refused(mappable("export", in_int8, out, *int8), "int8.onnx: is an int8 file")
     again = mappable("export", exported, exported, *int8, "--overwrite")
     refused(again, "wall.onnx: is both the source and the target", "another file name")
-    for radius, problem in ((-1, "expected a number above 0"), (1e-6, "no query finds a landmark within")):
+    for radius, problem in (
+        (-1, "expected a number above 0"),
+        (1e-6, "no query finds a landmark within"),
+    ):
         refused(mappable("export", exported, out, *int8, "--positive-radius", radius), problem)
     refused(mappable("export", exported, out), "wall.onnx: is an ONNX file already")
     refused(mappable("export", tmp_path / "none.safetensors", out), "no such encoder file")

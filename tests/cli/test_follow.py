@@ -51,10 +51,14 @@ def lines(result: Result) -> list[dict[str, Any]]:
 
 def errors(wall: Path, found: list[dict[str, Any]]) -> Any:
     at = load_places(wall).where(sequence="fog").positions
-    return np.array([np.linalg.norm(at[round(2 * (one["time"] - 100))] - one["position"]) for one in found])
+    return np.array(
+        [np.linalg.norm(at[round(2 * (one["time"] - 100))] - one["position"]) for one in found]
+    )
 
 
-def test_a_folder_is_followed(mappable: Run, wall: Path, wall_map: Path, drive: Path, moved: Path) -> None:
+def test_a_folder_is_followed(
+    mappable: Run, wall: Path, wall_map: Path, drive: Path, moved: Path
+) -> None:
     for more in ((), ("--odometry", moved)):
         found = lines(mappable("follow", wall_map, drive, "--json", *more))
         assert [one["time"] for one in found] == [100 + n / 2 for n in range(COUNT)]
@@ -66,25 +70,35 @@ def test_a_folder_is_followed(mappable: Run, wall: Path, wall_map: Path, drive: 
     assert all(one["position"] for one in every)
 
 
-def test_a_reboot_goes_on(mappable: Run, wall_map: Path, drive: Path, moved: Path, tmp_path: Path) -> None:
+def test_a_reboot_goes_on(
+    mappable: Run, wall_map: Path, drive: Path, moved: Path, tmp_path: Path
+) -> None:
     whole = lines(mappable("follow", wall_map, drive, "--json", "--odometry", moved))
     early, state = sorted(drive.iterdir())[:15], tmp_path / "state.safetensors"
     options = ("--json", "--odometry", moved, "--state", state)
     assert lines(mappable("follow", wall_map, *early, *options)) == whole[:15]
     with alone_with(state):  # as another process would
-        refused(mappable("follow", wall_map, drive, *options), "state.safetensors", "another process uses this file")
+        refused(
+            mappable("follow", wall_map, drive, *options),
+            "state.safetensors",
+            "another process uses this file",
+        )
     result = mappable("follow", wall_map, drive, *options)
     assert lines(result) == whole[15:]
     assert "skipped 15 images" in result.stderr
 
 
-def test_odometry_of_another_time_is_refused(mappable: Run, wall_map: Path, drive: Path, moved: Path) -> None:
+def test_odometry_of_another_time_is_refused(
+    mappable: Run, wall_map: Path, drive: Path, moved: Path
+) -> None:
     text = moved.read_text().splitlines()
     moved.write_text("\n".join(text[:8]) + "\n")  # of 7 images
     part = mappable("follow", wall_map, drive, "--odometry", moved)
     assert part.exit_code == 0
     assert "odometry.csv covers 6 of 29 steps between images" in part.stderr
-    moved.write_text("\n".join([text[0], *(f"{float(row[:5]) + 500}{row[5:]}" for row in text[1:])]) + "\n")
+    moved.write_text(
+        "\n".join([text[0], *(f"{float(row[:5]) + 500}{row[5:]}" for row in text[1:])]) + "\n"
+    )
     ranges = ("the poses are from 600.000 to 614.500 s", "the images from 100.000 to 114.500 s")
     refused(mappable("follow", wall_map, drive, "--odometry", moved), "odometry.csv", *ranges)
 
@@ -130,19 +144,40 @@ def test_bad_sources_and_odometry_are_one_sentence(
     mappable: Run, wall: Path, wall_map: Path, drive: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
-    for sources, words in [((tmp_path / "empty",), "no images"), ((drive, drive), "folder"), ((wall,), "sequences")]:
+    for sources, words in [
+        ((tmp_path / "empty",), "no images"),
+        ((drive, drive), "folder"),
+        ((wall,), "sequences"),
+    ]:
         refused(mappable("follow", wall_map, *sources), words)
     (tmp_path / "bad.csv").write_text("time,x,y,yaw\n1,0,nan,0\n2,0,0,0\n")
-    refused(mappable("follow", wall_map, drive, "--odometry", tmp_path / "bad.csv"), "row 2: column 'y' is 'nan'")
+    refused(
+        mappable("follow", wall_map, drive, "--odometry", tmp_path / "bad.csv"),
+        "row 2: column 'y' is 'nan'",
+    )
     refused(mappable("follow", wall_map, drive, "--out", tmp_path / "run.bag"), "run.bag")
 
 
 @pytest.mark.medium
-def test_ctrl_c_saves_the_state(backbones_folder: Path, wall_map: Path, drive: Path, tmp_path: Path) -> None:
-    known = f"from mappable.features import backbones; backbones.__path__.append({str(backbones_folder)!r}); "
-    run = [sys.executable, "-c", f"{known}from mappable.cli import main; main()", "follow", str(wall_map), str(drive)]
+def test_ctrl_c_saves_the_state(
+    backbones_folder: Path, wall_map: Path, drive: Path, tmp_path: Path
+) -> None:
+    known = (
+        "from mappable.features import backbones;"
+        f" backbones.__path__.append({str(backbones_folder)!r}); "
+    )
+    run = [
+        sys.executable,
+        "-c",
+        f"{known}from mappable.cli import main; main()",
+        "follow",
+        str(wall_map),
+        str(drive),
+    ]
     run += ["--wait", "inf", "--state", str(tmp_path / "state.safetensors")]
-    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         for _ in range(COUNT):
             assert process.stdout.readline()

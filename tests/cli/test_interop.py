@@ -43,11 +43,16 @@ class Drive:
 
 
 @pytest.fixture(scope="module")
-def drive(mappable: Run, wall: Path, wall_map: Path, tmp_path_factory: pytest.TempPathFactory) -> Drive:
+def drive(
+    mappable: Run, wall: Path, wall_map: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Drive:
     folder = tmp_path_factory.mktemp("drive")
     places = load_places(wall).where(sequence="fog")
     save_places(places, folder / "fog.parquet")
-    assert mappable("places", "show", folder / "fog.parquet", "--out", folder / "truth.tum").exit_code == 0
+    assert (
+        mappable("places", "show", folder / "fog.parquet", "--out", folder / "truth.tum").exit_code
+        == 0
+    )
     located = mappable(
         *("locate", wall_map, folder / "fog.parquet", "--json"),
         *("--out", folder / "located.tum", "--out", folder / "hloc.pairs"),
@@ -64,7 +69,9 @@ def drive(mappable: Run, wall: Path, wall_map: Path, tmp_path_factory: pytest.Te
 
 def read_pair(truth: Path, estimate: Path) -> tuple[PoseTrajectory3D, PoseTrajectory3D]:
     """Both trajectories as evo reads them, at the times that both have."""
-    return associate_trajectories(*(read_tum_trajectory_file(str(file)) for file in (truth, estimate)))
+    return associate_trajectories(
+        *(read_tum_trajectory_file(str(file)) for file in (truth, estimate))
+    )
 
 
 def evo_rmse(truth: Path, estimate: Path, **options: bool) -> float:
@@ -86,18 +93,27 @@ def test_evo_reads_a_located_drive_and_scores_it_as_we_do(drive: Drive) -> None:
     assert evo_rmse(truth, located) == pytest.approx(score(estimated, true).rmse, abs=1e-9)
     rigid, similar = (aligned_score(estimated, true, scale=scale).rmse for scale in (False, True))
     assert evo_rmse(truth, located, align=True) == pytest.approx(rigid, abs=1e-9)
-    assert evo_rmse(truth, located, align=True, correct_scale=True) == pytest.approx(similar, abs=1e-9)
+    assert evo_rmse(truth, located, align=True, correct_scale=True) == pytest.approx(
+        similar, abs=1e-9
+    )
     assert similar <= rigid <= score(estimated, true).rmse
 
 
-def test_evo_scores_a_recovered_drive_as_our_summary_does_even_if_mirrored(drive: Drive, tmp_path: Path) -> None:
+def test_evo_scores_a_recovered_drive_as_our_summary_does_even_if_mirrored(
+    drive: Drive, tmp_path: Path
+) -> None:
     truth, recovered = drive.folder / "truth.tum", drive.folder / "recovered/trajectory.txt"
     scores = json.loads((drive.folder / "recovered/summary.json").read_text())["scores"]
-    free, measured = (scores[name]["rmse"] for name in ("aligned, scale free", "aligned, scale as measured"))
+    free, measured = (
+        scores[name]["rmse"] for name in ("aligned, scale free", "aligned, scale as measured")
+    )
     positions = np.loadtxt(recovered)[:, 1:3]
     write_tum(tmp_path / "mirrored.txt", positions * [-1, 1], np.loadtxt(recovered)[:, 0])
-    for file in (recovered, tmp_path / "mirrored.txt"):  # which a turn in space undoes, as both ways are flat
-        assert evo_rmse(truth, file, align=True, correct_scale=True) == pytest.approx(free, abs=1e-5)
+    # Which a turn in space undoes, as both ways are flat.
+    for file in (recovered, tmp_path / "mirrored.txt"):
+        assert evo_rmse(truth, file, align=True, correct_scale=True) == pytest.approx(
+            free, abs=1e-5
+        )
         assert evo_rmse(truth, file, align=True) == pytest.approx(measured, abs=1e-5)
 
 
@@ -105,10 +121,16 @@ def test_evo_scores_a_recovered_drive_as_our_summary_does_even_if_mirrored(drive
 
 
 def read_descriptors(file: Path) -> dict[str, Floats]:
-    """By the layout that hloc documents: a group per image path, with the data set `global_descriptor`."""
+    """By the layout that hloc documents: a group per image path, with the data set
+    `global_descriptor`.
+    """
     found: dict[str, Floats] = {}
     with h5py.File(file, "r") as opened:
-        opened.visititems(lambda name, one: found.update({name: one[()]}) if isinstance(one, h5py.Dataset) else None)
+        opened.visititems(
+            lambda name, one: (
+                found.update({name: one[()]}) if isinstance(one, h5py.Dataset) else None
+            )
+        )
     assert {name.rpartition("/")[2] for name in found} == {"global_descriptor"}
     return {name.rpartition("/")[0]: vector for name, vector in found.items()}
 
@@ -122,7 +144,9 @@ def test_hlocs_pairs_name_what_its_descriptors_hold_and_are_what_it_would_retrie
     with h5py.File(tmp_path / "queries.h5", "r") as opened:
         assert list(opened) == ["fog"]  # a folder is a group, in which its images are groups
         assert list(opened["fog"]["00020.png"]) == ["global_descriptor"]
-    landmarks, queries = (read_descriptors(tmp_path / name) for name in ("landmarks.h5", "queries.h5"))
+    landmarks, queries = (
+        read_descriptors(tmp_path / name) for name in ("landmarks.h5", "queries.h5")
+    )
     assert set(landmarks) == set(Landmarks.open(wall_map).places.path)
     assert set(queries) == set(drive.places.path)
     pairs = defaultdict(list)
@@ -132,5 +156,6 @@ def test_hlocs_pairs_name_what_its_descriptors_hold_and_are_what_it_would_retrie
     names, vectors = list(landmarks), np.stack(list(landmarks.values()))
     assert list(pairs) == drive.places.path.tolist()
     for query, nearest in pairs.items():
-        best = np.argsort(-(vectors @ queries[query]))[: len(nearest)]  # length one: the largest product is the nearest
+        # Length one: the largest product is the nearest.
+        best = np.argsort(-(vectors @ queries[query]))[: len(nearest)]
         assert nearest == [names[row] for row in best]

@@ -51,7 +51,9 @@ def test_images_are_located(mappable: Run, wall: Path, wall_map: Path) -> None:
 
 
 @pytest.mark.medium
-def test_a_drive_and_a_converted_set(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
+def test_a_drive_and_a_converted_set(
+    mappable: Run, wall: Path, wall_map: Path, tmp_path: Path
+) -> None:
     entries = located(mappable, wall_map, wall / "fog", "--sequence")
     assert max(errors(wall, entries)) < 10
     both = located(mappable, wall_map, wall / "fog", wall / "rain", "--sequence")
@@ -73,7 +75,11 @@ def test_an_image_that_does_not_decode_does_not_stop_the_others(
     result = mappable("locate", wall_map, *paths, "--json", "--out", tmp_path / "out.csv")
     assert result.exit_code == 3
     bad, good, gone = json.loads(result.stdout)
-    assert (bad["error"] is None, good["error"] is None, gone["error"] is None) == (False, True, False)
+    assert (bad["error"] is None, good["error"] is None, gone["error"] is None) == (
+        False,
+        True,
+        False,
+    )
     assert f"error: {tmp_path}/bad.jpg: not an image" in result.stderr
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
     assert [bool(row["error"]) for row in rows] == [True, False, True]
@@ -85,7 +91,9 @@ def test_an_image_that_does_not_decode_does_not_stop_the_others(
 
 
 @pytest.mark.medium
-def test_positions_go_out_in_the_formats_of_others(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
+def test_positions_go_out_in_the_formats_of_others(
+    mappable: Run, wall: Path, wall_map: Path, tmp_path: Path
+) -> None:
     places = load_places(wall).where(sequence="fog")
     save_places(places, tmp_path / "fog.parquet")
     files = [tmp_path / f"out/fog.{suffix}" for suffix in ("tum", "colmap", "kapture", "pairs")]
@@ -107,7 +115,12 @@ def test_positions_go_out_in_the_formats_of_others(mappable: Run, wall: Path, wa
 
 
 def test_mistakes_are_found_before_any_image_is_described(
-    mappable: Run, wall: Path, wall_map: Path, other_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mappable: Run,
+    wall: Path,
+    wall_map: Path,
+    other_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Encoder, "embed", lambda *_, **__: pytest.fail("images were described"))
     monkeypatch.chdir(tmp_path)
@@ -126,7 +139,11 @@ def test_mistakes_are_found_before_any_image_is_described(
         (("none.parquet",), ("none.parquet: the table has no images",)),
     ):
         refused(mappable("locate", wall_map, *words), *parts)
-    refused(mappable("locate", wall, fog), "no map here", "give a folder that `mappable map build` wrote")
+    refused(
+        mappable("locate", wall, fog),
+        "no map here",
+        "give a folder that `mappable map build` wrote",
+    )
     assert mappable("locate", wall_map).exit_code == 2  # no images
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a b.png", "empty", "none.parquet"]
 

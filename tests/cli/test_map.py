@@ -18,9 +18,13 @@ Run = Callable[..., Result]
 
 
 @pytest.mark.medium
-def test_a_map_is_built_and_shown(mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path) -> None:
+def test_a_map_is_built_and_shown(
+    mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "map"
-    result = mappable("map", "build", wall, out, "--encoder", wall_encoder.parent, "--landmarks", 50)
+    result = mappable(
+        "map", "build", wall, out, "--encoder", wall_encoder.parent, "--landmarks", 50
+    )
     assert result.exit_code == 0, result.output
     (taken,) = result.stderr.splitlines()
     for text in ("80 references", "160 calibration images", "119 queries left out"):
@@ -29,11 +33,16 @@ def test_a_map_is_built_and_shown(mappable: Run, wall: Path, wall_encoder: Path,
     assert mappable("map", "show", out).stdout == result.stdout.removesuffix(f"written to {out}\n")
     shown = json.loads(mappable("map", "show", out, "--json").stdout)
     assert (shown["landmarks"], shown["unit"], shown["calibration"]["images"]) == (50, "m", 160)
-    assert (shown["encoder"], shown["encoder_kept"]) == (Encoder.load(wall_encoder).fingerprint, True)
+    assert (shown["encoder"], shown["encoder_kept"]) == (
+        Encoder.load(wall_encoder).fingerprint,
+        True,
+    )
 
 
 @pytest.mark.medium
-def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, wall_map: Path, tmp_path: Path) -> None:
+def test_descriptors_made_before(
+    mappable: Run, wall: Path, wall_encoder: Path, wall_map: Path, tmp_path: Path
+) -> None:
     embedded, out = tmp_path / "embedded", tmp_path / "map"
     assert mappable("embed", wall_encoder, wall, embedded).exit_code == 0
     build = ["map", "build", wall, out, "--landmarks", 60, "--overwrite", "--descriptors"]
@@ -41,18 +50,27 @@ def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, 
     same, known = Landmarks.open(out), Landmarks.open(wall_map)
     assert (same.encoder, same.places) == (known.encoder, known.places)
     np.testing.assert_array_equal(same.store.take(np.arange(60)), known.store.take(np.arange(60)))
-    assert json.loads(mappable(*build, embedded, "--encoder", wall_encoder, "--json").stdout)["encoder_kept"]
+    assert json.loads(mappable(*build, embedded, "--encoder", wall_encoder, "--json").stdout)[
+        "encoder_kept"
+    ]
     vectors = embedded / "descriptors.npy"
     refused(mappable(*build, embedded, "--fingerprint", "others"), known.encoder, "others")
     refused(mappable(*build, vectors), "--fingerprint")
     refused(
-        mappable(*build, vectors, "--fingerprint", "others", "--elsewhere", embedded), "one encoder, got others and"
+        mappable(*build, vectors, "--fingerprint", "others", "--elsewhere", embedded),
+        "one encoder, got others and",
     )
     assert mappable(*build, vectors, "--fingerprint", "others").exit_code == 0
-    refused(mappable("locate", out, wall / "fog"), "made outside Mappable, by others", "--fingerprint others")
+    refused(
+        mappable("locate", out, wall / "fog"),
+        "made outside Mappable, by others",
+        "--fingerprint others",
+    )
 
 
-def test_landmarks_are_removed_and_maps_merged(mappable: Run, wall_map: Path, copied_map: Path, tmp_path: Path) -> None:
+def test_landmarks_are_removed_and_maps_merged(
+    mappable: Run, wall_map: Path, copied_map: Path, tmp_path: Path
+) -> None:
     ids = Landmarks.open(wall_map).places.place_id.tolist()
     other = shutil.copytree(wall_map, tmp_path / "other")
     assert mappable("map", "remove", copied_map, *ids[:20]).exit_code == 0

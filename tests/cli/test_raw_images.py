@@ -23,7 +23,9 @@ Run = Callable[..., Result]
 
 @pytest.fixture(scope="module")
 def raw_wall(wall: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wall as a raw GBRG camera sees it through a lens that mirrors it, and the table that turns it back."""
+    """The wall as a raw GBRG camera sees it through a lens that mirrors it, and the table that
+    turns it back.
+    """
     folder = tmp_path_factory.mktemp("raw") / "wall"
     places = load_places(wall)
     for path in places.path:
@@ -41,13 +43,17 @@ def raw_wall(wall: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def moved_map(mappable: Run, raw_wall: Path, wall_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def moved_map(
+    mappable: Run, raw_wall: Path, wall_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A map of the raw wall on a machine that has neither its images nor the table of its lens."""
     folder = tmp_path_factory.mktemp("moved")
     there = shutil.copytree(raw_wall, folder / "there")
     places = load_places(there).replace(decoding=RawDecoding("GBRG", str(there / "lens.bin")))
     save_places(places, there / "places.parquet")
-    built = mappable("map", "build", there, folder / "built", "--encoder", wall_encoder, "--landmarks", 60)
+    built = mappable(
+        "map", "build", there, folder / "built", "--encoder", wall_encoder, "--landmarks", 60
+    )
     assert built.exit_code == 0, built.output
     shutil.move(folder / "built", folder / "map")
     shutil.rmtree(there)
@@ -77,8 +83,11 @@ def test_raw_files_are_located_as_their_decoded_images_are(
     assert np.median(off) < 2
     shutil.copytree(moved_map, tmp_path / "ordinary")
     ordinary = Landmarks.open(moved_map)
-    replace(ordinary, places=ordinary.places.replace(decoding=None), files={"encoder": ordinary.files["encoder"]}).save(
-        tmp_path / "ordinary"
-    )
-    gray = located(mappable("locate", tmp_path / "ordinary", *files, "--json"))  # as it was before maps said it
+    replace(
+        ordinary,
+        places=ordinary.places.replace(decoding=None),
+        files={"encoder": ordinary.files["encoder"]},
+    ).save(tmp_path / "ordinary")
+    # As it was before maps said it.
+    gray = located(mappable("locate", tmp_path / "ordinary", *files, "--json"))
     assert np.median(np.linalg.norm([one["coordinates"] for one in gray] - true, axis=1)) > 10

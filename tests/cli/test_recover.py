@@ -28,7 +28,10 @@ def save(ranges: Ranges, file: Path) -> Path:
 
 def positions_file(file: Path, positions: Floats, points: Any = None) -> Path:
     points = np.arange(len(positions)) if points is None else points
-    rows = [",".join(map(str, (point, *row))) for point, row in zip(points, positions.tolist(), strict=True)]
+    rows = [
+        ",".join(map(str, (point, *row)))
+        for point, row in zip(points, positions.tolist(), strict=True)
+    ]
     return written(file, f"point,{'x,y,z'[: 2 * positions.shape[1] - 1]}", rows)
 
 
@@ -50,11 +53,21 @@ def test_positions_of_a_table_of_ranges(mappable: Run, ranges_file: Path, tmp_pa
     out, truth = tmp_path / "out", positions_file(tmp_path / "truth.csv", TRUTH)
     result = mappable("recover", ranges_file, out, "--truth", truth)
     assert result.exit_code == 0, result.exception
-    for text in ("150 points in 2 dimensions", "removed as false", "undetermined:", "mirror image", "straight line"):
+    for text in (
+        "150 points in 2 dimensions",
+        "removed as false",
+        "undetermined:",
+        "mirror image",
+        "straight line",
+    ):
         assert text in result.stdout
     names = ["positions.csv", "recovery.png", "summary.json", "trajectory.txt"]
     assert sorted(file.name for file in out.iterdir()) == names
-    assert (summary(out)["points"], summary(out)["parts"], summary(out)["method"]) == (150, [150], "default")
+    assert (summary(out)["points"], summary(out)["parts"], summary(out)["method"]) == (
+        150,
+        [150],
+        "default",
+    )
     scores = summary(out)["scores"]
     assert scores["aligned, scale free"]["of_length"] < scores["point"]["of_length"] / 2
     with Image.open(out / "recovery.png") as picture:
@@ -70,7 +83,10 @@ def test_odometry_makes_a_pose_graph_that_is_read_again(mappable: Run, tmp_path:
     ranges = save(measure(small, NOISES["mid"], seed=0, outliers=0.01), tmp_path / "ranges.csv")
     x, y = np.gradient(small, axis=0).T
     half = np.arctan2(y, x) / 2
-    rows = [f"{n} {x} {y} 0 0 0 {np.sin(a)} {np.cos(a)}" for n, ((x, y), a) in enumerate(zip(small, half, strict=True))]
+    rows = [
+        f"{n} {x} {y} 0 0 0 {np.sin(a)} {np.cos(a)}"
+        for n, ((x, y), a) in enumerate(zip(small, half, strict=True))
+    ]
     (tmp_path / "drive.tum").write_text("\n".join(rows) + "\n")
     truth = positions_file(tmp_path / "truth.csv", small)
     options = ("--odometry", tmp_path / "drive.tum", "--truth", truth)
@@ -97,8 +113,13 @@ def test_images_are_recovered_with_odometry_and_known_positions(
     np.testing.assert_allclose(np.loadtxt(tmp_path / "out/trajectory.txt")[:, 0], rain.time / 1e9)
     poses = rain.positions - rain.positions[0]
     seconds = rain.time / 1e9
-    rows = [f"{seconds[n]:.9f},{-poses[n, 1]},{poses[n, 0]},{np.pi / 2}" for n in range(160) if not 60 <= n < 90]
-    odometry = written(tmp_path / "odometry.csv", "time,x,y,yaw", rows)  # paused, in a frame of its own
+    rows = [
+        f"{seconds[n]:.9f},{-poses[n, 1]},{poses[n, 0]},{np.pi / 2}"
+        for n in range(160)
+        if not 60 <= n < 90
+    ]
+    # Paused, in a frame of its own.
+    odometry = written(tmp_path / "odometry.csv", "time,x,y,yaw", rows)
     at = [0, 55, 95, 159]  # both sides of the pause
     anchors = positions_file(tmp_path / "known.csv", rain.positions[at], at)
     result = mappable(*images, "--odometry", odometry, "--anchors", anchors)
@@ -120,7 +141,12 @@ def test_images_are_recovered_with_odometry_and_known_positions(
     ],
 )
 def test_mistakes_are_one_sentence(
-    mappable: Run, tmp_path: Path, text: str, options: str, parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    mappable: Run,
+    tmp_path: Path,
+    text: str,
+    options: str,
+    parts: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     positions_file(Path("known.csv"), TRUTH[:3])
@@ -131,8 +157,16 @@ def test_mistakes_are_one_sentence(
 
 
 @pytest.mark.usefixtures("gtsam")
-def test_hints_beyond_the_points_are_refused(mappable: Run, ranges_file: Path, tmp_path: Path) -> None:
+def test_hints_beyond_the_points_are_refused(
+    mappable: Run, ranges_file: Path, tmp_path: Path
+) -> None:
     far = positions_file(tmp_path / "far.csv", TRUTH[:1], [900])
     ways = written(tmp_path / "ways.csv", "i,j,forward,left,turn", ["0,1,2,0,0", "1,900,2,0,0"])
-    for option, file, words in (("--anchors", far, "row 2: column 'point'"), ("--odometry", ways, "row 3: column 'j'")):
-        refused(mappable("recover", ranges_file, tmp_path / "out", option, file), f"{file.name}, {words} is '900'")
+    for option, file, words in (
+        ("--anchors", far, "row 2: column 'point'"),
+        ("--odometry", ways, "row 3: column 'j'"),
+    ):
+        refused(
+            mappable("recover", ranges_file, tmp_path / "out", option, file),
+            f"{file.name}, {words} is '900'",
+        )

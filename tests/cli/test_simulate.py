@@ -47,11 +47,18 @@ def test_simulate_then_convert(tmp_path: Path, typed: Typed) -> None:
         (("street-v1", "out", "--parts", "attic"), "has no part 'attic'"),
         (("street-v1", "out", "--size", "big"), "'big', expected WIDTHxHEIGHT"),
         (("street-v1-3d", "/proc/here", *TINY), "/proc/here"),
-        (("street-v1-3d", "out", "--device", "abacus", *TINY), "device must be cpu or cuda, got 'abacus'"),
+        (
+            ("street-v1-3d", "out", "--device", "abacus", *TINY),
+            "device must be cpu or cuda, got 'abacus'",
+        ),
     ],
 )
 def test_mistakes_are_answered_with_one_sentence(
-    arguments: tuple[str, ...], part: str, tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...],
+    part: str,
+    tmp_path: Path,
+    typed: Typed,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     result = typed("simulate", *arguments)
@@ -63,5 +70,10 @@ def test_mistakes_are_answered_with_one_sentence(
 
 
 def test_the_command_line_answers_without_loading_what_is_slow_to_load() -> None:
-    code = "import sys, mappable.cli.app; print({'torch', 'scipy', 'matplotlib'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
+    code = (
+        "import sys, mappable.cli.app; print({'torch', 'scipy', 'matplotlib'} & set(sys.modules))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+        == "set()\n"
+    )

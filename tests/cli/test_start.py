@@ -1,4 +1,6 @@
-"""`mappable start`: from a folder of images to a map with an estimate, and one sentence for each broken input."""
+"""`mappable start`: from a folder of images to a map with an estimate, and one sentence for each
+broken input.
+"""
 
 import json
 import shutil
@@ -15,7 +17,13 @@ from mappable.maps.landmarks import Landmarks
 from mappable.places.files import load_places
 
 Typed = Callable[..., "CompletedProcess[str]"]
-SMALL = {"weights": "random", "backbone": "small", "clusters": 16, "size": "64x48", "init_images": 20}
+SMALL = {
+    "weights": "random",
+    "backbone": "small",
+    "clusters": 16,
+    "size": "64x48",
+    "init_images": 20,
+}
 STEPS = {
     "iterations": 60,
     "trainable": "last",
@@ -40,7 +48,9 @@ def walls(wall: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     places = load_places(folder)
     (folder / "places.parquet").unlink()
     rows = zip(places.path, places.x, places.y, strict=True)
-    (folder / "places.csv").write_text("path,x,y\n" + "".join(f"{path},{x:.2f},{y:.2f}\n" for path, x, y in rows))
+    (folder / "places.csv").write_text(
+        "path,x,y\n" + "".join(f"{path},{x:.2f},{y:.2f}\n" for path, x, y in rows)
+    )
     return folder
 
 
@@ -101,7 +111,11 @@ def test_a_mended_table_is_kept_and_a_new_visit_is_added(
 
 @pytest.mark.medium
 def test_a_run_that_was_killed_while_it_replaced_a_model_continues(
-    walls: Path, small: None, mappable: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    walls: Path,
+    small: None,
+    mappable: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     home, out = shutil.copytree(walls, tmp_path / "mine"), tmp_path / "out"
     table = rows(home)
@@ -109,7 +123,9 @@ def test_a_run_that_was_killed_while_it_replaced_a_model_continues(
     assert mappable("start", home, out, "--no-serve").exit_code == 0
     write(home, "\n".join(table))
     with monkeypatch.context() as killed:
-        killed.setattr("mappable.cli.train.run_plan", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        killed.setattr(
+            "mappable.cli.train.run_plan", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         assert mappable("start", home, out, "--no-serve").exit_code != 0
     again = mappable("start", home, out, "--no-serve")
     assert again.exit_code == 0, again.output
@@ -176,7 +192,9 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
 
 @pytest.mark.medium
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_input_gets_one_sentence(name: str, walls: Path, typed: Typed, tmp_path: Path) -> None:
+def test_a_broken_input_gets_one_sentence(
+    name: str, walls: Path, typed: Typed, tmp_path: Path
+) -> None:
     home = shutil.copytree(walls, tmp_path / "mine")
     damage, words = BROKEN[name]
     given = ["--option", "uint=ft"] if name == "a misspelled option" else []

@@ -1,4 +1,6 @@
-"""A synthetic street, models whose feature distances follow positions, and their results of all protocols."""
+"""A synthetic street, models whose feature distances follow positions, and their results of all
+protocols.
+"""
 
 from dataclasses import replace
 
@@ -15,11 +17,13 @@ from mappable.features.about import About
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
-NUMBERS, SCALE, NOISE = 48, 10.0, 0.6  # of a descriptor; metres over which it changes; what an image has of its own
+# Of a descriptor; metres over which it changes; what an image has of its own.
+NUMBERS, SCALE, NOISE = 48, 10.0, 0.6
 RADIUS = 10.0
 LENGTH, STEP = 300.0, 2.0
 MODELS = {"off-the-shelf": (0,), "triplet": (1, 0), "triplet+huber": (0,)}  # seeds by row
-NOISIER = {"off-the-shelf": 1.5, "triplet": 0.8, "triplet+huber": 0.3}  # noise added to the descriptors of a row
+# Noise added to the descriptors of a row.
+NOISIER = {"off-the-shelf": 1.5, "triplet": 0.8, "triplet+huber": 0.3}
 LOOK = {"sun": 0.0, "night": 0.35}  # what a condition adds to all its descriptors
 # Per drive: split, role, condition, and offset of its street in metres.
 DRIVES = {
@@ -37,17 +41,21 @@ DRIVES = {
 
 @pytest.fixture(scope="session")
 def scoring() -> Scoring:
-    """A street of 300 m with two bends, an image each 2 m, and a model that tells places up to some 20 m apart.
+    """A street of 300 m with two bends, an image each 2 m, and a model that tells places up to some
+    20 m apart.
 
-    It is driven twice, in sun and at night, for each split. Region B is another street, whose queries are not on the
-    map of this one, and no more is a third, by whose queries rejection is tested.
+    It is driven twice, in sun and at night, for each split. Region B is another street, whose
+    queries are not on the map of this one, and no more is a third, by whose queries rejection is
+    tested.
     """
     random = np.random.default_rng(0)
     names = list(DRIVES)
     ways = [_drive(DRIVES[name][3], random) for name in names]
     counts = [len(way) for way in ways]
     positions = np.concatenate(ways)
-    split, role, condition, _ = (np.repeat(np.array(column), counts) for column in zip(*DRIVES.values(), strict=True))
+    split, role, condition, _ = (
+        np.repeat(np.array(column), counts) for column in zip(*DRIVES.values(), strict=True)
+    )
     sequence = np.repeat(names, counts)
     times = np.concatenate([np.arange(count) for count in counts]) * 200_000_000
     places = Places(
@@ -127,5 +135,9 @@ def results(scoring: Scoring) -> list[Result]:
         values = scoring.descriptors.values
         noisy = values + NOISIER[row] * random.normal(size=values.shape) / np.sqrt(NUMBERS)
         unit = (noisy / np.linalg.norm(noisy, axis=1, keepdims=True)).astype(np.float32)
-        found.append(measured(replace(scoring, descriptors=replace(scoring.descriptors, values=unit)), row, seed))
+        found.append(
+            measured(
+                replace(scoring, descriptors=replace(scoring.descriptors, values=unit)), row, seed
+            )
+        )
     return found

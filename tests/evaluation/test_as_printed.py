@@ -40,6 +40,8 @@ def test_all_rows_of_the_table_have_the_papers_settings(name: str, tmp_path: Pat
         assert (one.geometric_weight, one.feature_scale_squared) == (0.5, 2)
         assert one.positives_from == "all"
         assert (one.mirrored, one.light, one.averaging, one.dimensions) == (0, 0, 0, None)
-        assert one.iterations == 0 if never_trained else one.epochs == {"oxford": 2, "cold": 1}[name]
+        assert (
+            one.iterations == 0 if never_trained else one.epochs == {"oxford": 2, "cold": 1}[name]
+        )
         assert one.cache_every == {"oxford": 1000, "cold": 400}[name]
         assert one.landmarks == {"oxford": 200, "cold": 100}[name]

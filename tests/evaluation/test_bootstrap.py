@@ -45,23 +45,33 @@ def test_several_runs_are_drawn_too(route: tuple[Floats, Ints]) -> None:
     assert found.mean == pytest.approx(runs.mean())
     random, names, means = np.random.default_rng(1), np.unique(blocks), []
     for _ in range(10_000):
-        rows = np.concatenate([np.flatnonzero(blocks == name) for name in random.choice(names, len(names))])
+        rows = np.concatenate(
+            [np.flatnonzero(blocks == name) for name in random.choice(names, len(names))]
+        )
         means.append(float(runs[random.choice(3, 3)][:, rows].mean()))
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.03)
+    assert (found.low, found.high) == pytest.approx(
+        tuple(np.quantile(means, [0.025, 0.975])), abs=0.03
+    )
     assert found.low < one.low
     assert found.high > one.high
 
 
 @pytest.mark.medium
-def test_methods_with_unmatched_runs_are_compared_with_random_runs(route: tuple[Floats, Ints]) -> None:
+def test_methods_with_unmatched_runs_are_compared_with_random_runs(
+    route: tuple[Floats, Ints],
+) -> None:
     hard, blocks = route
     first, second = np.stack([hard + 1.0, hard + 1.2]), np.stack([hard, hard + 0.1, hard + 0.5])
     found = block_bootstrap(first, blocks, seed=0, minus=second)
     assert found.mean == pytest.approx(first.mean() - second.mean())
     random, means = np.random.default_rng(1), []
     for _ in range(10_000):  # the route is the same for both, so blocks make no difference here
-        means.append(np.mean(random.choice([1.0, 1.2], 2)) - np.mean(random.choice([0.0, 0.1, 0.5], 3)))
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.01)
+        means.append(
+            np.mean(random.choice([1.0, 1.2], 2)) - np.mean(random.choice([0.0, 0.1, 0.5], 3))
+        )
+    assert (found.low, found.high) == pytest.approx(
+        tuple(np.quantile(means, [0.025, 0.975])), abs=0.01
+    )
     one = block_bootstrap(hard + 1.0, blocks, seed=0, minus=hard)
     assert (one.low, one.high) == pytest.approx((1.0, 1.0))
     with pytest.raises(BadInputError, match=r"finite value"):
@@ -81,7 +91,9 @@ def test_only_the_paired_bootstrap_separates_methods_that_fail_on_the_same_stret
 
 @pytest.mark.medium
 def test_the_block_interval_has_its_stated_coverage_and_an_interval_over_queries_does_not() -> None:
-    """40 stretches of 20 queries each; each stretch has its own probability of a correct match, 0.5 on average."""
+    """40 stretches of 20 queries each; each stretch has its own probability of a correct match, 0.5
+    on average.
+    """
     random, blocks = np.random.default_rng(4), route_blocks(np.arange(800.0), 20.0)
     by_blocks, by_queries, trials = 0, 0, 200
     for trial in range(trials):
@@ -89,7 +101,8 @@ def test_the_block_interval_has_its_stated_coverage_and_an_interval_over_queries
         right = (random.random(800) < chance).astype(float)
         found = block_bootstrap(right, blocks, seed=trial, draws=500)
         by_blocks += found.low <= 0.5 <= found.high
-        if trial % 5 == 0:  # 800 blocks take longer to draw than 40, and few trials show how far this one is off
+        # 800 blocks take longer to draw than 40, and few trials show how far this one is off.
+        if trial % 5 == 0:
             alone = block_bootstrap(right, np.arange(800), seed=trial, draws=200)
             by_queries += alone.low <= 0.5 <= alone.high
     assert 0.90 <= by_blocks / trials <= 0.99

@@ -18,7 +18,10 @@ from nordland import NORDLAND
 
 def test_the_papers_rows_use_the_papers_settings_unless_the_user_changes_them() -> None:
     named = replace(find_set("street-v1"), preset="street", paper=("iterations=7",))
-    usual, other = (plan(named, [ROWS["triplet+huber"]], [0], values)[0].settings for values in ([], ["margin=0.4"]))
+    usual, other = (
+        plan(named, [ROWS["triplet+huber"]], [0], values)[0].settings
+        for values in ([], ["margin=0.4"])
+    )
     assert (usual.iterations, usual.margin, usual.light, usual.geometric_weight) == (7, 0.1, 0, 0.5)
     assert (other.margin, other.light) == (0.4, 0)
     ours = plan(named, [ROWS["triplet+huber-ours"]], [0])[0].settings
@@ -43,7 +46,9 @@ def film() -> Places:
     )
 
 
-def test_nordland_settings_are_chosen_on_the_second_half_of_the_training_stretch(film: Places) -> None:
+def test_nordland_settings_are_chosen_on_the_second_half_of_the_training_stretch(
+    film: Places,
+) -> None:
     setup = NORDLAND.setup(film, load_settings(None, NORDLAND.settings), choose=True)
     assert set(film.split[setup.queries]) == set(film.split[setup.references]) == {"train"}
     train = setup.places.x[setup.places.split == "train"]

@@ -13,14 +13,19 @@ from mappable.places.table import Places
 
 
 def test_damaged_descriptors_are_computed_again(
-    toy: tuple[Places, Pixels], small_backbone: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    toy: tuple[Places, Pixels],
+    small_backbone: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     images, rows = ImageRows(toy[1], np.arange(60)), np.arange(5)
     encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
     encoder.initialize(toy[1][:10])
 
     def load() -> np.ndarray:
-        return np.array(load_descriptors(encoder, images, rows, image_digest(images), tmp_path).values)
+        return np.array(
+            load_descriptors(encoder, images, rows, image_digest(images), tmp_path).values
+        )
 
     first = load()
     for damage in ("content", "no checksum"):

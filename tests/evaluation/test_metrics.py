@@ -16,7 +16,8 @@ from mappable.evaluation.metrics import (
     tolerance_curve,
 )
 
-ERRORS = st.lists(st.integers(0, 8).map(lambda number: number / 2), min_size=1, max_size=30)  # with many ties
+# With many ties.
+ERRORS = st.lists(st.integers(0, 8).map(lambda number: number / 2), min_size=1, max_size=30)
 
 
 # Errors
@@ -30,7 +31,9 @@ def test_an_error_of_exactly_the_radius_is_within_it() -> None:
 
 @pytest.mark.medium
 @given(ERRORS, ERRORS)
-def test_a_curve_counts_queries_for_each_tolerance(errors: list[float], tolerances: list[float]) -> None:
+def test_a_curve_counts_queries_for_each_tolerance(
+    errors: list[float], tolerances: list[float]
+) -> None:
     curve = tolerance_curve(np.array(errors), np.array(tolerances))
     for percent, tolerance in zip(curve, tolerances, strict=True):
         counted = sum(error <= tolerance for error in errors)
@@ -48,7 +51,11 @@ def test_recall_equals_a_loop() -> None:
     found = recall_at(positives, has_positive, (1, 5, 10, 20))
     assert list(found) == ["1", "5", "10", "20"]
     for count, percent in found.items():
-        counted = [any(row[: int(count)]) for row, known in zip(positives, has_positive, strict=True) if known]
+        counted = [
+            any(row[: int(count)])
+            for row, known in zip(positives, has_positive, strict=True)
+            if known
+        ]
         assert percent == pytest.approx(100 * sum(counted) / len(counted))
 
 
@@ -76,7 +83,10 @@ def test_correlations_equal_scipy(kind: type) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=40))
 def test_average_precision_equals_a_loop(answers: list[tuple[int, bool]]) -> None:
-    score, right = np.array([one / 10 for one, _ in answers]), np.array([good for _, good in answers])
+    score, right = (
+        np.array([one / 10 for one, _ in answers]),
+        np.array([good for _, good in answers]),
+    )
     area, before = 0.0, 0.0
     for threshold in sorted(set(score.tolist()), reverse=True):
         accepted = [good for value, good in zip(score, right, strict=True) if value >= threshold]

@@ -24,4 +24,6 @@ def test_seeds_of_a_row_are_one_model(results: list[Result]) -> None:
     assert models[1].accuracies == each
     assert models[1].accuracy == np.mean(each)
     curves = [one.percent for one in models[1].each(Curves)]
-    np.testing.assert_allclose(models[1].mean(Curves, lambda one: one.percent), np.mean(curves, axis=0))
+    np.testing.assert_allclose(
+        models[1].mean(Curves, lambda one: one.percent), np.mean(curves, axis=0)
+    )

@@ -1,4 +1,6 @@
-"""The report: its numbers equal the results, and a browser shows all of it without further requests."""
+"""The report: its numbers equal the results, and a browser shows all of it without further
+requests.
+"""
 
 import json
 import re
@@ -43,7 +45,9 @@ class Tables(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         if tag == "table":
-            self.rows = self.tables.setdefault(str(dict(attributes)["id"]).removeprefix("table-"), [])
+            self.rows = self.tables.setdefault(
+                str(dict(attributes)["id"]).removeprefix("table-"), []
+            )
         elif tag == "tr":
             self.rows.append([])
         elif tag in ("td", "th"):
@@ -63,10 +67,14 @@ def tables_of(page: Path) -> dict[str, list[list[str]]]:
 
 
 @pytest.fixture(scope="module")
-def page(results: list[Result], setup: Setup, images: Images, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(
+    results: list[Result], setup: Setup, images: Images, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The report of all results, one with an odd title."""
     named = [replace(one, title=ODD) if one.row == "triplet" else one for one in results]
-    return write_report(named, setup, images, tmp_path_factory.mktemp("report"), command="mappable made <up> 'x'")
+    return write_report(
+        named, setup, images, tmp_path_factory.mktemp("report"), command="mappable made <up> 'x'"
+    )
 
 
 def data_of(page: Path) -> dict[str, Any]:
@@ -91,8 +99,13 @@ def dump(page: Path, home: Path, width: int) -> tuple[str, str]:
     """The page as Chromium renders it, and the messages of Chromium."""
     names = ("chromium", "chromium-browser", "google-chrome")
     found = [path for name in names if (path := shutil.which(name))]
-    assert found, f"no browser to open the report with: install one of {', '.join(names)} (make test does so as root)"
-    options = "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
+    assert found, (
+        f"no browser to open the report with: install one of {', '.join(names)} (make test does so"
+        " as root)"
+    )
+    options = (
+        "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
+    )
     options += " disable-component-update disable-sync enable-logging=stderr dump-dom"
     command = [found[0], *(f"--{option}" for option in options.split())]
     command += [f"--user-data-dir={home}", f"--window-size={width},800", page.as_uri()]
@@ -100,7 +113,9 @@ def dump(page: Path, home: Path, width: int) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def test_a_browser_shows_it_on_a_phone_without_errors_or_requests(page: Path, tmp_path: Path) -> None:
+def test_a_browser_shows_it_on_a_phone_without_errors_or_requests(
+    page: Path, tmp_path: Path
+) -> None:
     text = page.read_text("utf-8")
     assert re.findall(r"""(?:src|href)="(?!data:|#)|url\(|@import""", text) == []
     assert "<script" not in text
@@ -121,7 +136,11 @@ def test_a_browser_shows_it_on_a_phone_without_errors_or_requests(page: Path, tm
 
 def test_the_accuracies_are_those_of_the_results(page: Path, results: list[Result]) -> None:
     rows = {row[0]: row for row in tables_of(page)["accuracy"][2:]}
-    titles = {"off-the-shelf": "Off-the-shelf", "triplet": ODD, "triplet+huber": ROWS["triplet+huber"].title}
+    titles = {
+        "off-the-shelf": "Off-the-shelf",
+        "triplet": ODD,
+        "triplet+huber": ROWS["triplet+huber"].title,
+    }
     assert [*rows] == [*titles.values(), "Upper bound", "Chance"]
     for row, title in titles.items():
         models = [one for one in results if one.row == row]
@@ -139,7 +158,9 @@ def test_the_accuracies_are_those_of_the_results(page: Path, results: list[Resul
 
 def test_the_headline_has_the_gain_over_off_the_shelf(results: list[Result], setup: Setup) -> None:
     headline = headline_of(View(results, setup))
-    best, shelf = ([one for one in results if one.row == row] for row in (_best(results), "off-the-shelf"))
+    best, shelf = (
+        [one for one in results if one.row == row] for row in (_best(results), "off-the-shelf")
+    )
     gain = difference(best, shelf)
     assert gain is not None
     assert f"a gain of {gain.mean:.1f} points" in headline.gain
@@ -169,9 +190,17 @@ def test_a_map_opens_with_found_error_confidence_and_intervals(
     ):
         assert text in told["headline"]["gain"]
     (ways,) = (
-        each["rows"] for section in told["sections"] for name, each in section["tables"].items() if name == "ways"
+        each["rows"]
+        for section in told["sections"]
+        for name, each in section["tables"].items()
+        if name == "ways"
     )
-    assert dict(zip(told["headline"]["percentages"], [row[1] for row in ways], strict=False))["nearest"]["mean"] > 50
+    assert (
+        dict(zip(told["headline"]["percentages"], [row[1] for row in ways], strict=False))[
+            "nearest"
+        ]["mean"]
+        > 50
+    )
 
 
 def broken(*_: Any) -> Any:
@@ -180,7 +209,12 @@ def broken(*_: Any) -> Any:
 
 @pytest.mark.parametrize("part", ["report", "draw", "headline"])
 def test_a_failed_part_is_named_and_the_others_are_written(
-    part: str, results: list[Result], setup: Setup, images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    part: str,
+    results: list[Result],
+    setup: Setup,
+    images: Images,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     curves = PROTOCOLS["curves"]
     if part == "headline":
@@ -188,10 +222,18 @@ def test_a_failed_part_is_named_and_the_others_are_written(
     elif part == "report":
         monkeypatch.setitem(PROTOCOLS, "curves", replace(curves, report=broken))
     else:
-        monkeypatch.setitem(PROTOCOLS, "curves", replace(curves, drawings=(replace(curves.drawings[0], draw=broken),)))
-    failed = replace(results[0], failed={"timing": "no clock"}, scored={"curves": results[0].scored["curves"]})
+        monkeypatch.setitem(
+            PROTOCOLS,
+            "curves",
+            replace(curves, drawings=(replace(curves.drawings[0], draw=broken),)),
+        )
+    failed = replace(
+        results[0], failed={"timing": "no clock"}, scored={"curves": results[0].scored["curves"]}
+    )
     page = write_report([failed], setup, images, tmp_path, command="")
     first, second = failures_of(page)
     assert first == "protocol timing, Off-the-shelf: no clock"
     assert "ZeroDivisionError: by nothing (" in second
-    assert [row[1] for row in tables_of(page)["failed"][1:]] == [one.partition(": ")[2] for one in (first, second)]
+    assert [row[1] for row in tables_of(page)["failed"][1:]] == [
+        one.partition(": ")[2] for one in (first, second)
+    ]

@@ -1,4 +1,6 @@
-"""Whole studies, from a set's original files to the report: tiny sets and a tiny network, all other parts unchanged."""
+"""Whole studies, from a set's original files to the report: tiny sets and a tiny network, all other
+parts unchanged.
+"""
 
 import hashlib
 import json
@@ -70,15 +72,32 @@ QUICK = [name for name in PROTOCOLS if name != "map-recovery"]
 def small(small_backbone: str) -> list[str]:
     """Settings of a tiny network that trains quickly."""
     return [
-        *(f"backbone={small_backbone}", "weights=random", "clusters=2", "size=64x48", "init_images=4"),
-        *("epochs=null", "iterations=2", "positives=2", "negatives=2", "hard_negatives=1", "landmarks=8"),
+        *(
+            f"backbone={small_backbone}",
+            "weights=random",
+            "clusters=2",
+            "size=64x48",
+            "init_images=4",
+        ),
+        *(
+            "epochs=null",
+            "iterations=2",
+            "positives=2",
+            "negatives=2",
+            "hard_negatives=1",
+            "landmarks=8",
+        ),
     ]
 
 
 def photograph(file: Path, number: float) -> None:
     """An image that changes smoothly with the number."""
     columns, rows = np.meshgrid(np.arange(64), np.arange(48))
-    waves = [np.sin(columns / 6 + number), np.cos(rows / 5 - number / 3), np.sin((columns + rows) / 9 + number / 2)]
+    waves = [
+        np.sin(columns / 6 + number),
+        np.cos(rows / 5 - number / 3),
+        np.sin((columns + rows) / 9 + number / 2),
+    ]
     file.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray((127 + 120 * np.stack(waves, axis=2)).astype(np.uint8)).save(file)
 
@@ -105,7 +124,12 @@ def cold(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The runs of the paper, 12 m each, and those of its generalization regions."""
     root = tmp_path_factory.mktemp("cold")
     conditions = ("cloudy", "night", "sunny")
-    runs = [f"freiburg/seq{path}_{one}{run}" for path in (1, 2) for one in conditions for run in (1, 2, 3)]
+    runs = [
+        f"freiburg/seq{path}_{one}{run}"
+        for path in (1, 2)
+        for one in conditions
+        for run in (1, 2, 3)
+    ]
     runs += [f"freiburg/seq3_{name}" for name in ("cloudy1", "cloudy2", "sunny2")]
     runs += [f"saarbruecken/seq4_{name}" for name in ("cloudy1", "cloudy2", "night2", "sunny2")]
     for number, run in enumerate(runs):
@@ -125,7 +149,9 @@ def boreas(tmp_path_factory: pytest.TempPathFactory) -> Path:
         start, lines = 1606000000000000 + number * 10**11, [header]
         for step in range(81):
             moment = start + step * 500_000
-            lines.append(f"{moment},{number / 10},{5 * step},0.5,0,10,0,-1.5707963267948966,0,0,0,0,0")
+            lines.append(
+                f"{moment},{number / 10},{5 * step},0.5,0,10,0,-1.5707963267948966,0,0,0,0,0"
+            )
             photograph(root / name / "camera" / f"{moment}.png", step + number / 10)
         (root / name / "applanix").mkdir()
         (root / name / "applanix/camera_poses.csv").write_text("\n".join(lines) + "\n")
@@ -153,7 +179,11 @@ def run(small: list[str], tmp_path: Path) -> Run:
     """Train and score the models of a set, below tmp_path/out."""
 
     def go(
-        name: str, root: Path | None, values: Sequence[str] = (), rows: Sequence[str] = FEW, **options: object
+        name: str,
+        root: Path | None,
+        values: Sequence[str] = (),
+        rows: Sequence[str] = FEW,
+        **options: object,
     ) -> tuple[Study, list[PlannedModel], list[Result]]:
         named = NORDLAND if name == "nordland" else find_set(name)
         models = plan(named, rows_named(rows), [0], [*small, *values])
@@ -177,13 +207,23 @@ def regions(result: Result) -> list[str]:
 def test_oxford(run: Run, oxford: Path) -> None:
     study, _, results = run("oxford", oxford, protocols=QUICK)
     setup = study.setup
-    assert set(setup.places.sequence[setup.queries]) == {name for name, of in TRAVERSALS.items() if of == "test"}
-    assert (setup.positive_radius, setup.negative_radius, setup.landmarks, setup.block) == (10, 25, 8, 25)
+    assert set(setup.places.sequence[setup.queries]) == {
+        name for name, of in TRAVERSALS.items() if of == "test"
+    }
+    assert (setup.positive_radius, setup.negative_radius, setup.landmarks, setup.block) == (
+        10,
+        25,
+        8,
+        25,
+    )
     assert setup.route == "2015-02-13-09-16-26"
     assert set(setup.places.condition[setup.gallery]) == {"snow"}
     assert [result.row for result in results] == ["off-the-shelf", "triplet+huber"]
     assert results[0].settings["iterations"] == 0
-    assert (results[1].settings["geometric_weight"], results[1].settings["feature_scale_squared"]) == (0.5, 2)
+    assert (
+        results[1].settings["geometric_weight"],
+        results[1].settings["feature_scale_squared"],
+    ) == (0.5, 2)
     assert set(results[0].skipped) == {"generalization", "landmark-sweep"}
     assert "79.46" in study.report(results).read_text()  # what the paper has
 
@@ -192,8 +232,14 @@ def test_boreas(run: Run, boreas: Path) -> None:
     study, _, results = run("boreas", boreas, protocols=QUICK)
     setup = study.setup
     places = setup.places
-    for split, rows in (("train", setup.references), ("test", setup.queries), ("calibration", setup.calibration)):
-        assert set(places.sequence[rows]) == {name for name, (of, _) in DRIVES.items() if of == split}
+    for split, rows in (
+        ("train", setup.references),
+        ("test", setup.queries),
+        ("calibration", setup.calibration),
+    ):
+        assert set(places.sequence[rows]) == {
+            name for name, (of, _) in DRIVES.items() if of == split
+        }
         assert places.y[rows].max() <= 250  # region B begins at 300 m, and 50 m are left out
     assert set(places.condition[setup.queries]) == {"snow", "rain", "sun", "night"}
     assert [region.name for region in setup.regions] == ["region B"]
@@ -202,7 +248,9 @@ def test_boreas(run: Run, boreas: Path) -> None:
     assert regions(results[0]) == ["region B"]
     from mappable.learning.settings import load_settings
 
-    chosen = find_set("boreas").setup(places, load_settings("street", overrides=["landmarks=8"]), choose=True)
+    chosen = find_set("boreas").setup(
+        places, load_settings("street", overrides=["landmarks=8"]), choose=True
+    )
     assert set(places.sequence[chosen.queries]) == {"boreas-2021-10-15-12-35"}
 
 
@@ -216,10 +264,30 @@ def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(as_printed, "CLUSTER_IMAGES", 6)
     for number in range(8):
         photograph(tmp_path / f"pittsburgh/000/{number:06d}_pitch1_yaw1.jpg", 3 * number)
-    save_places(read_places("pittsburgh", tmp_path / "pittsburgh"), tmp_path / "places" / "places.parquet")
-    words = ["oxford", tmp_path / "out", "--images", oxford, "--rows", "off-the-shelf", "--protocols", "table1"]
+    save_places(
+        read_places("pittsburgh", tmp_path / "pittsburgh"), tmp_path / "places" / "places.parquet"
+    )
+    words = [
+        "oxford",
+        tmp_path / "out",
+        "--images",
+        oxford,
+        "--rows",
+        "off-the-shelf",
+        "--protocols",
+        "table1",
+    ]
     words += ["--as-printed", tmp_path / "places", "--device", "cpu"]
-    command = ["reproduce", *map(str, words), "--set", "size=48x32", "--set", "clusters=4", "--set", "landmarks=8"]
+    command = [
+        "reproduce",
+        *map(str, words),
+        "--set",
+        "size=48x32",
+        "--set",
+        "clusters=4",
+        "--set",
+        "landmarks=8",
+    ]
     missing = CliRunner().invoke(app, command).exception
     assert "vgg16-caffe is not in the cache" in str(missing)
     assert "mappable encoders vgg16-caffe" in str(missing)
@@ -231,14 +299,20 @@ def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for each in (["encoders", "vgg16-caffe", "--file", str(tmp_path / "caffe.pth")], command):
         done = CliRunner().invoke(app, each)
         assert done.exit_code == 0, done.output
-    encoder = Encoder.load(tmp_path / "out" / MODELS / "off-the-shelf-seed0" / "encoder.safetensors")
-    assert torch.equal(encoder.backbone.state_dict()["features.5.weight"], weights["features.5.weight"])
+    encoder = Encoder.load(
+        tmp_path / "out" / MODELS / "off-the-shelf-seed0" / "encoder.safetensors"
+    )
+    assert torch.equal(
+        encoder.backbone.state_dict()["features.5.weight"], weights["features.5.weight"]
+    )
     assert (encoder.about.mean, encoder.about.init_source) == (
         WEIGHT_SETS["vgg16-caffe"].mean,
         str(tmp_path / "places"),
     )
     report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert "As printed: Caffe weights (vgg16-caffe), 6 Pittsburgh images" in report["headline"]["run"]
+    assert (
+        "As printed: Caffe weights (vgg16-caffe), 6 Pittsburgh images" in report["headline"]["run"]
+    )
 
 
 def test_cold(run: Run, cold: Path) -> None:
@@ -266,7 +340,9 @@ def test_nordland(run: Run, nordland: Path) -> None:
     assert failures_of(study.report(told)) == []
 
 
-def test_no_step_is_repeated_and_no_stale_result_is_used(run: Run, nordland: Path, tmp_path: Path) -> None:
+def test_no_step_is_repeated_and_no_stale_result_is_used(
+    run: Run, nordland: Path, tmp_path: Path
+) -> None:
     few = {"rows": ["triplet"], "protocols": ["table1", "curves"]}
     study, models, (first,) = run("nordland", nordland, **few)
     encoder = study.out / MODELS / models[0].folder / "encoder.safetensors"
@@ -275,7 +351,11 @@ def test_no_step_is_repeated_and_no_stale_result_is_used(run: Run, nordland: Pat
     times = [file.stat().st_mtime_ns for file in files]
     _, _, (again,) = run("nordland", nordland, **few)
     assert [file.stat().st_mtime_ns for file in files] == times
-    assert (accuracy(again).recall, again.ran, again.setup) == (accuracy(first).recall, first.ran, first.setup)
+    assert (accuracy(again).recall, again.ran, again.setup) == (
+        accuracy(first).recall,
+        first.ran,
+        first.setup,
+    )
     descriptors.unlink()
     run("nordland", nordland, **few)
     assert not descriptors.exists()  # complete results need none
@@ -286,13 +366,23 @@ def test_no_step_is_repeated_and_no_stale_result_is_used(run: Run, nordland: Pat
     assert other.encoder != first.encoder
     assert not descriptors.exists()
     changed = replace(study, setup=replace(study.setup, positive_radius=2.0))
-    (narrow,) = changed.run(plan(NORDLAND, rows_named(["triplet"]), [0], _settings_of(models[0], "0.3")))
+    (narrow,) = changed.run(
+        plan(NORDLAND, rows_named(["triplet"]), [0], _settings_of(models[0], "0.3"))
+    )
     assert narrow.setup != other.setup
     assert accuracy(narrow).positive <= accuracy(other).positive
 
 
 def _settings_of(model: PlannedModel, margin: str) -> list[str]:
-    names = ("backbone", "weights", "clusters", "init_images", "iterations", "positives", "negatives")
+    names = (
+        "backbone",
+        "weights",
+        "clusters",
+        "init_images",
+        "iterations",
+        "positives",
+        "negatives",
+    )
     values = model.settings.model_dump(mode="json")
     return [f"{name}={values[name]}" for name in (*names, "hard_negatives", "landmarks")] + [
         "size=64x48",
@@ -316,15 +406,23 @@ def test_a_changed_image_is_described_and_scored_again(run: Run, nordland: Path)
     assert other.setup != first.setup
 
 
-def test_other_protocols_are_kept_and_a_damaged_result_is_computed_again(run: Run, nordland: Path) -> None:
-    study, models, _ = run("nordland", nordland, rows=["off-the-shelf"], protocols=["table1", "curves"])
-    _, _, (again,) = run("nordland", nordland, rows=["off-the-shelf"], protocols=["proportionality"])
+def test_other_protocols_are_kept_and_a_damaged_result_is_computed_again(
+    run: Run, nordland: Path
+) -> None:
+    study, models, _ = run(
+        "nordland", nordland, rows=["off-the-shelf"], protocols=["table1", "curves"]
+    )
+    _, _, (again,) = run(
+        "nordland", nordland, rows=["off-the-shelf"], protocols=["proportionality"]
+    )
     assert set(again.scored) == {"table1", "curves", "proportionality"}
     file = study.out / RESULTS / models[0].folder / RESULT
     file.write_bytes(file.read_bytes().replace(b"triplet", b"Triplet"))
     with pytest.raises(BadInputError, match=r"result\.json"):
         Result.load(file)
-    _, _, (healed,) = run("nordland", nordland, rows=["off-the-shelf"], protocols=["proportionality"])
+    _, _, (healed,) = run(
+        "nordland", nordland, rows=["off-the-shelf"], protocols=["proportionality"]
+    )
     assert set(healed.scored) == {"proportionality"}
     assert healed.get(Proportionality) is not None
 
@@ -354,7 +452,9 @@ def test_a_failed_protocol_does_not_stop_others_and_is_retried(
     assert first.failed["curves"].startswith("KeyError: 'masked' (")
     (told,) = study.results(models)
     assert told.failed == first.failed
-    assert failures_of(study.report([told])) == [f"protocol curves, Off-the-shelf: {first.failed['curves']}"]
+    assert failures_of(study.report([told])) == [
+        f"protocol curves, Off-the-shelf: {first.failed['curves']}"
+    ]
     monkeypatch.undo()
     study, models, (again,) = run("nordland", nordland, **few)
     assert set(again.scored) == {"table1", "curves"}
@@ -383,5 +483,11 @@ def test_impossible_studies_raise(nordland: Path, small: list[str], tmp_path: Pa
 def test_the_rows_are_those_of_the_paper_and_ours() -> None:
     assert len(rows_named(["table1"])) == 11
     assert len(rows_named(["ours"])) == 5
-    assert [row.name for row in rows_named(["triplet+huber-ours", "triplet"])] == ["triplet", "triplet+huber-ours"]
-    assert {row.pure for row in rows_named(["table1"]) if row.combined} == {"triplet", "lazy-quadruplet"}
+    assert [row.name for row in rows_named(["triplet+huber-ours", "triplet"])] == [
+        "triplet",
+        "triplet+huber-ours",
+    ]
+    assert {row.pure for row in rows_named(["table1"]) if row.combined} == {
+        "triplet",
+        "lazy-quadruplet",
+    }

@@ -68,7 +68,9 @@ def test_invalid_setups_raise(
     table: Callable[..., Places], columns: dict[str, object], others: dict[str, float], problem: str
 ) -> None:
     with pytest.raises(BadInputError, match=problem):
-        setup_of("town", table(**columns), **{"positive_radius": 5.0, "negative_radius": 15.0} | others)
+        setup_of(
+            "town", table(**columns), **{"positive_radius": 5.0, "negative_radius": 15.0} | others
+        )
 
 
 def test_blocks_are_the_same_stretches_for_all_conditions(table: Callable[..., Places]) -> None:

@@ -21,7 +21,11 @@ def made(row: str, errors: Floats, seed: int | None = 0, **others: Any) -> Resul
     """A result with these errors; landmark seed 1 finds 10 % less than landmark seed 0."""
     near, far = (100 * float(np.mean(errors <= radius)) for radius in (10, 25))
     two = {"landmark_seeds": [0, 1], "positive": [near, near - 10], "negative": [far, far - 10]}
-    two |= {"bound_positive": [100.0, 100.0], "bound_negative": [100.0, 100.0], "recall": {"1": near, "5": 90.0}}
+    two |= {
+        "bound_positive": [100.0, 100.0],
+        "bound_negative": [100.0, 100.0],
+        "recall": {"1": near, "5": 90.0},
+    }
     return made_result(errors, two, **{"row": row, "title": row.title(), "seed": seed} | others)
 
 
@@ -36,11 +40,14 @@ def test_seeds_give_mean_and_deviation() -> None:
     (found,) = summarize([made("triplet", first, 0), made("triplet", second, 1)])
     assert (found.row, found.title, found.set) == ("triplet", "Triplet", "street")
     assert (found.seeds, found.queries) == ((0, 1), 60)
-    assert found.positive == MeanStd(pytest.approx(55.0), pytest.approx(np.sqrt(50.0)))  # of 50 and 60 %
+    # Of 50 and 60 %.
+    assert found.positive == MeanStd(pytest.approx(55.0), pytest.approx(np.sqrt(50.0)))
     assert found.negative == MeanStd(pytest.approx(95.0), pytest.approx(np.sqrt(50.0)))
-    assert found.median == MeanStd(pytest.approx(12.5), pytest.approx(np.sqrt(12.5)))  # of 15 and 10 m
+    # Of 15 and 10 m.
+    assert found.median == MeanStd(pytest.approx(12.5), pytest.approx(np.sqrt(12.5)))
     assert found.recall == pytest.approx({"1": 55.0, "5": 90.0})
-    assert found.landmarks_positive == MeanStd(pytest.approx(50.0), pytest.approx(np.sqrt(50.0)))  # of 55 and 45 %
+    # Of 55 and 45 %.
+    assert found.landmarks_positive == MeanStd(pytest.approx(50.0), pytest.approx(np.sqrt(50.0)))
     assert found.landmarks_negative == MeanStd(pytest.approx(90.0), pytest.approx(np.sqrt(50.0)))
 
 
@@ -59,8 +66,20 @@ def test_numbers_by_condition_are_means_over_seeds() -> None:
     second[CONDITIONS == "rain"] = 20.0
     found = summary_of([made("triplet", first, 0), made("triplet", second, 1)]).by_condition
     assert list(found) == ["rain", "sun"]
-    assert found["rain"] == {"queries": 30, "positive": 0.0, "negative": 50.0, "median": 25.0, "bound": 100.0}
-    assert found["sun"] == {"queries": 30, "positive": 100.0, "negative": 100.0, "median": 10.0, "bound": 100.0}
+    assert found["rain"] == {
+        "queries": 30,
+        "positive": 0.0,
+        "negative": 50.0,
+        "median": 25.0,
+        "bound": 100.0,
+    }
+    assert found["sun"] == {
+        "queries": 30,
+        "positive": 100.0,
+        "negative": 100.0,
+        "median": 10.0,
+        "bound": 100.0,
+    }
     nameless = made("triplet", first, conditions=np.array([""] * QUERIES, dtype=object))
     assert list(summary_of([nameless]).by_condition) == ["unnamed"]
 

@@ -21,7 +21,12 @@ def recorded(on_map: Poses, tmp_path: Path) -> dict[str, dict[int, Any]]:
     from rerun.chunk import RrdReader
 
     count = len(on_map)
-    truth = np.array([pose.position or np.full(len(on_map.poses[0].position or ()), np.nan) for pose in on_map.poses])
+    truth = np.array(
+        [
+            pose.position or np.full(len(on_map.poses[0].position or ()), np.nan)
+            for pose in on_map.poses
+        ]
+    )
     pixels = ImageRows(np.zeros((count, 8, 8, 3), dtype=np.uint8), np.arange(count))
     file = tmp_path / "run.rrd"
     write_poses([file], replace(on_map, images=pixels, truth=truth + 1))
@@ -37,7 +42,9 @@ def recorded(on_map: Poses, tmp_path: Path) -> dict[str, dict[int, Any]]:
     return columns
 
 
-def test_positions_ellipses_and_pictures_are_shown(recorded: dict[str, dict[int, Any]], on_map: Poses) -> None:
+def test_positions_ellipses_and_pictures_are_shown(
+    recorded: dict[str, dict[int, Any]], on_map: Poses
+) -> None:
     for number, pose in on_map.located:
         shown = recorded["/world/now/estimate Points3D:positions"][number]
         np.testing.assert_allclose(shown, [pose.xyz], atol=1e-4)

@@ -38,7 +38,10 @@ def positions_of(listed: list[tuple[int, Pose]]) -> Floats:
 def in_metres(poses: Poses, degrees: Any) -> Floats:
     """Points (longitude, latitude) in the frame."""
     longitude, latitude = np.array(degrees).T
-    return np.column_stack(project(latitude, longitude, "EPSG:32630")) - np.array(poses.frame.origin)[:2]
+    return (
+        np.column_stack(project(latitude, longitude, "EPSG:32630"))
+        - np.array(poses.frame.origin)[:2]
+    )
 
 
 def check_ellipse(ring: Floats, pose: Pose) -> None:
@@ -78,8 +81,16 @@ def test_trajectories_have_the_trusted_poses(poses: Poses, tmp_path: Path) -> No
 def test_true_positions_of_places_are_a_trajectory_for_evo(tmp_path: Path) -> None:
     file_interface = pytest.importorskip("evo.tools.file_interface", reason="evo is not installed")
     times = 1_700_000_000_000_000_000 + 10**9 * np.arange(5)
-    places = Places(path=[f"{n}.jpg" for n in range(5)], x=np.arange(5.0), y=np.ones(5), time=times, frames=WORLD)
-    truth = file_interface.read_tum_trajectory_file(str(written(tmp_path, ".tum", poses_of_places(places))))
+    places = Places(
+        path=[f"{n}.jpg" for n in range(5)],
+        x=np.arange(5.0),
+        y=np.ones(5),
+        time=times,
+        frames=WORLD,
+    )
+    truth = file_interface.read_tum_trajectory_file(
+        str(written(tmp_path, ".tum", poses_of_places(places)))
+    )
     np.testing.assert_allclose(truth.positions_xyz[:, :2], places.positions)
     np.testing.assert_allclose(truth.timestamps, times / 1e9)
     two = places.replace(sequence=["a", "a", "b", "b", "b"])
@@ -92,10 +103,14 @@ def test_geojson_has_a_point_and_an_ellipse_per_located_image(poses: Poses, tmp_
     points, areas = features[::2], features[1::2]
     at = in_metres(poses, [point["geometry"]["coordinates"] for point in points])
     np.testing.assert_allclose(at, positions_of(poses.located)[:, :2], rtol=0, atol=1e-3)
-    assert [point["properties"]["confident"] for point in points] == [pose.trusted for _, pose in poses.located]
+    assert [point["properties"]["confident"] for point in points] == [
+        pose.trusted for _, pose in poses.located
+    ]
     for area, (_, pose) in zip(areas, poses.located, strict=True):
         check_ellipse(in_metres(poses, area["geometry"]["coordinates"][0]), pose)
-    if geojson := pytest.importorskip("geojson", reason="the foreign reader geojson is not installed"):
+    if geojson := pytest.importorskip(
+        "geojson", reason="the foreign reader geojson is not installed"
+    ):
         assert geojson.loads((tmp_path / "out.geojson").read_text()).is_valid
 
 
@@ -106,7 +121,9 @@ def test_kml_has_a_placemark_per_located_image(poses: Poses, tmp_path: Path) -> 
         assert mark.findtext(f"{KML}styleUrl") == ("#trusted" if pose.trusted else "#doubtful")
         ring = mark.findtext(f".//{KML}LinearRing/{KML}coordinates")
         assert ring is not None
-        edge = in_metres(poses, [[float(number) for number in pair.split(",")] for pair in ring.split()])
+        edge = in_metres(
+            poses, [[float(number) for number in pair.split(",")] for pair in ring.split()]
+        )
         check_ellipse(edge, pose)
 
 
@@ -116,7 +133,9 @@ def test_colmap_gets_trusted_positions_then_covariances(poses: Poses, tmp_path: 
     numbers = np.array([line[1:] for line in lines], dtype=float)
     np.testing.assert_allclose(numbers[:, :3], positions_of(poses.trusted), rtol=0, atol=1e-6)
     first = np.asarray(poses.poses[0].covariance)
-    np.testing.assert_allclose(numbers[0, 3:], first[np.triu_indices(len(first))], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        numbers[0, 3:], first[np.triu_indices(len(first))], rtol=0, atol=1e-6
+    )
 
 
 def test_a_folder_of_kapture_is_read_back(poses: Poses, tmp_path: Path) -> None:

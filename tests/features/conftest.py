@@ -20,8 +20,12 @@ def vgg16_v1() -> dict[str, Tensor]:
 def pictures() -> Pixels:
     """Ten different images (10, 48, 64, 3)."""
     random = np.random.default_rng(0)
-    coarse = [Image.fromarray(random.integers(0, 256, (6, 8, 3), dtype=np.uint8)) for _ in range(10)]
-    return np.stack([np.asarray(image.resize((64, 48), Image.Resampling.BICUBIC)) for image in coarse])
+    coarse = [
+        Image.fromarray(random.integers(0, 256, (6, 8, 3), dtype=np.uint8)) for _ in range(10)
+    ]
+    return np.stack(
+        [np.asarray(image.resize((64, 48), Image.Resampling.BICUBIC)) for image in coarse]
+    )
 
 
 @pytest.fixture

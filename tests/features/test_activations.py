@@ -1,4 +1,6 @@
-"""Activations of frozen layers are computed once, kept in a file, and never taken for those of something else."""
+"""Activations of frozen layers are computed once, kept in a file, and never taken for those of
+something else.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,9 @@ def images(pictures: Pixels) -> ImageRows:
 
 @pytest.fixture
 def lowered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many images go through the frozen layers, call by call; the first call of each is to know the weights by."""
+    """How many images go through the frozen layers, call by call; the first call of each is to know
+    the weights by.
+    """
     counts: list[int] = []
     lower = activations._lower
 
@@ -38,7 +42,9 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def compute(encoder: Encoder, images: ImageRows, folder: Path | None, precision: Any = "float32") -> Tensor:
+def compute(
+    encoder: Encoder, images: ImageRows, folder: Path | None, precision: Any = "float32"
+) -> Tensor:
     """All of them, as one tensor."""
     found = frozen_activations(encoder, images, device=CPU, precision=precision, folder=folder)
     return found.fetch(np.arange(len(images)), CPU)
@@ -59,7 +65,11 @@ def test_in_memory_and_in_a_file_they_are_what_the_encoder_computes(
 
 
 def test_damaged_activations_are_computed_again(
-    encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[int], capsys: pytest.CaptureFixture[str]
+    encoder: Encoder,
+    images: ImageRows,
+    tmp_path: Path,
+    lowered: list[int],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     first = compute(encoder, images, tmp_path)
     (file,) = tmp_path.glob("*.bin")

@@ -20,7 +20,9 @@ def test_a_shift_of_a_visit_no_longer_hides_its_places() -> None:
     random = np.random.default_rng(1)
     places = random.normal(size=(40, 64))
     shift = 3 * random.normal(size=64)
-    both = np.concatenate([places, places + shift + 0.2 * random.normal(size=places.shape)]).astype(np.float32)
+    both = np.concatenate([places, places + shift + 0.2 * random.normal(size=places.shape)]).astype(
+        np.float32
+    )
     both /= np.linalg.norm(both, axis=1, keepdims=True)
     visits = np.array(["summer"] * 40 + ["winter"] * 40, dtype=object)
     centered = without_visit_means(both, visits)

@@ -12,7 +12,12 @@ from mappable.features import clusters
 from mappable.features.clusters import kmeans, sample_local
 
 
-@given(seed=st.integers(0, 1000), count=st.integers(2, 6), size=st.integers(6, 40), dimensions=st.integers(1, 4))
+@given(
+    seed=st.integers(0, 1000),
+    count=st.integers(2, 6),
+    size=st.integers(6, 40),
+    dimensions=st.integers(1, 4),
+)
 def test_each_center_is_the_mean_of_the_points_that_are_nearest_to_it(
     seed: int, count: int, size: int, dimensions: int
 ) -> None:
@@ -29,7 +34,9 @@ def test_the_same_seed_gives_the_same_centers_and_another_one_others() -> None:
     assert not torch.equal(kmeans(points, 10, 1), kmeans(points, 10, 2))
 
 
-def test_a_cluster_that_loses_all_points_begins_anew_at_the_farthest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_loses_all_points_begins_anew_at_the_farthest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     points = torch.tensor([[0.0], [0.1], [1.0], [1.1], [5.0]])
     starts = torch.tensor([[0.0], [1.0], [-90.0]])  # the last is nearest to none
     monkeypatch.setattr(clusters, "_starts", lambda *_: starts)

@@ -25,7 +25,9 @@ Vectors = NDArray[np.float32]
 @pytest.fixture
 def places() -> Places:
     paths = ["day/0.jpg", "day/1.jpg", "night/0.jpg"]
-    return Places(path=paths, x=[0, 1, 2], y=[0, 0, 0], frames=Frame("map"), place_id=["a", "b", "c"])
+    return Places(
+        path=paths, x=[0, 1, 2], y=[0, 0, 0], frames=Frame("map"), place_id=["a", "b", "c"]
+    )
 
 
 @pytest.fixture
@@ -45,7 +47,9 @@ def saved(file: Path, array: Any) -> Path:
     return file
 
 
-def test_a_folder_of_ours_brings_places_and_encoder_with_it(folder: Path, places: Places, vectors: Vectors) -> None:
+def test_a_folder_of_ours_brings_places_and_encoder_with_it(
+    folder: Path, places: Places, vectors: Vectors
+) -> None:
     found = read_descriptors(folder)
     assert found.places == places
     assert (found.encoder, found.about, found.notes) == ("0123456789abcdef", ABOUT, ())
@@ -59,20 +63,27 @@ def test_hloc_files_are_looked_up_by_path(places: Places, vectors: Vectors, tmp_
     write_hloc(tmp_path / "d.h5", places, vectors)
     found = read_descriptors(tmp_path / "d.h5", places[[1, 2]])
     np.testing.assert_array_equal(found.descriptors, vectors[[1, 2]])
-    with h5py.File(tmp_path / "half.h5", "w") as opened:  # as hloc writes it: half precision, more than was asked for
+    # As hloc writes it: half precision, more than was asked for.
+    with h5py.File(tmp_path / "half.h5", "w") as opened:
         for path, vector in zip([*places.path, "other.jpg"], [*vectors, vectors[0]], strict=True):
-            opened.create_group(path).create_dataset("global_descriptor", data=vector.astype(np.float16))
+            opened.create_group(path).create_dataset(
+                "global_descriptor", data=vector.astype(np.float16)
+            )
     found = read_descriptors(tmp_path / "half.h5", places)
     assert found.descriptors.dtype == np.float32
     np.testing.assert_allclose(found.descriptors, vectors, atol=1e-3)
 
 
-def test_other_lengths_are_brought_to_one_and_noted(places: Places, vectors: Vectors, tmp_path: Path) -> None:
+def test_other_lengths_are_brought_to_one_and_noted(
+    places: Places, vectors: Vectors, tmp_path: Path
+) -> None:
     scaled = vectors * np.array([[1.0], [30.0], [0.5]], dtype=np.float32)
     found = read_descriptors(saved(tmp_path / "d.npy", scaled), places)
     np.testing.assert_allclose(found.descriptors, vectors, rtol=1e-6)
     np.testing.assert_array_equal(found.descriptors[0], vectors[0])
-    assert [str(note) for note in found.notes] == ["2 descriptors did not have length one and were scaled to it"]
+    assert [str(note) for note in found.notes] == [
+        "2 descriptors did not have length one and were scaled to it"
+    ]
     assert found.notes[0].items == ("b", "c")
 
 
@@ -122,7 +133,12 @@ def test_a_flipped_bit_in_any_file_of_the_folder_is_found(name: str, folder: Pat
     ],
 )
 def test_killed_writing_leaves_the_old_or_the_new_descriptors(
-    places: Places, vectors: Vectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: bool
+    places: Places,
+    vectors: Vectors,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    old: bool,
 ) -> None:
     class Killed(BaseException):
         pass
@@ -142,10 +158,16 @@ def test_killed_writing_leaves_the_old_or_the_new_descriptors(
     found = read_descriptors(tmp_path)
     assert (found.encoder, len(found.places)) == (("old", len(places)) if old else ("new", 2))
     write_descriptors(tmp_path, places[[2, 0]], vectors[[2, 0]], ABOUT, "new", "float32")
-    assert {file.name for file in tmp_path.iterdir()} == {"descriptors.npy", "places.parquet", "descriptors.json"}
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "descriptors.npy",
+        "places.parquet",
+        "descriptors.json",
+    }
 
 
-def test_an_hloc_file_that_refers_to_other_files_or_is_too_large_is_refused(places: Places, tmp_path: Path) -> None:
+def test_an_hloc_file_that_refers_to_other_files_or_is_too_large_is_refused(
+    places: Places, tmp_path: Path
+) -> None:
     (tmp_path / "secret").write_bytes(np.ones(4, np.float32).tobytes())
     with h5py.File(tmp_path / "other.h5", "w") as other:
         other["numbers"] = np.ones(4, np.float32)
@@ -154,10 +176,16 @@ def test_an_hloc_file_that_refers_to_other_files_or_is_too_large_is_refused(plac
     virtual[:] = h5py.VirtualSource(tmp_path / "other.h5", "numbers", (4,))
     link = h5py.ExternalLink(tmp_path / "other.h5", "numbers")
     for write, problem in (
-        (lambda g: g.create_dataset(name, (4,), "f4", external=[(tmp_path / "secret", 0, 16)]), "in another file"),
+        (
+            lambda g: g.create_dataset(name, (4,), "f4", external=[(tmp_path / "secret", 0, 16)]),
+            "in another file",
+        ),
         (lambda g: g.create_virtual_dataset(name, virtual), "in another file"),
         (lambda g: g.__setitem__(name, link), "in another file"),
-        (lambda g: g.create_dataset(name, (10**12,), "f4", chunks=(9,)), "expected a vector of up to"),
+        (
+            lambda g: g.create_dataset(name, (10**12,), "f4", chunks=(9,)),
+            "expected a vector of up to",
+        ),
     ):
         with h5py.File(tmp_path / "d.h5", "w") as opened:
             write(opened.create_group(path))

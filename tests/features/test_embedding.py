@@ -1,4 +1,6 @@
-"""Batches through a network: the same whatever the images come from, ahead of it, and with sentences for what fails."""
+"""Batches through a network: the same whatever the images come from, ahead of it, and with
+sentences for what fails.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -64,13 +66,18 @@ def test_rows_are_described_in_the_order_asked_for(pictures: Pixels) -> None:
         return pixels.float().mean((1, 2, 3))
 
     rows = np.array([7, 2, 2, 9, 0])
-    for source in (TensorRows(torch.from_numpy(pictures), torch.arange(10)), ImageRows(pictures, np.arange(10))):
+    for source in (
+        TensorRows(torch.from_numpy(pictures), torch.arange(10)),
+        ImageRows(pictures, np.arange(10)),
+    ):
         found = describe(brightness, HostInputs(source), rows, device="cpu", batch_size=2)
         np.testing.assert_allclose(found.numpy(), pictures[rows].mean((1, 2, 3)), rtol=1e-5)
         assert not found.requires_grad
 
 
-def test_batches_are_read_while_the_network_works(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_read_while_the_network_works(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
     second_is_read = Event()
 
     def load(files: ImageFiles, file: Path) -> Pixels:
@@ -87,7 +94,9 @@ def test_batches_are_read_while_the_network_works(places: Places, monkeypatch: p
     assert len(describe(network, HostInputs(files), np.arange(7), device="cpu", batch_size=2)) == 7
 
 
-def test_precision_is_that_of_the_convolutions_and_of_nothing_else(encoder: Encoder, pictures: Pixels) -> None:
+def test_precision_is_that_of_the_convolutions_and_of_nothing_else(
+    encoder: Encoder, pictures: Pixels
+) -> None:
     pixels = torch.from_numpy(pictures)
     with torch.no_grad(), backbone_precision("cpu", "bfloat16"):
         activations = encoder.lower(pixels)
@@ -96,5 +105,9 @@ def test_precision_is_that_of_the_convolutions_and_of_nothing_else(encoder: Enco
         descriptors = encoder.upper(activations)
     assert descriptors.dtype == torch.float32
     torch.testing.assert_close(descriptors.norm(dim=1), torch.ones(10))
-    np.testing.assert_array_equal(encoder.embed(pictures, precision="bfloat16"), descriptors.numpy())
-    np.testing.assert_allclose(encoder.embed(pictures, precision="float32"), descriptors.numpy(), atol=0.05)
+    np.testing.assert_array_equal(
+        encoder.embed(pictures, precision="bfloat16"), descriptors.numpy()
+    )
+    np.testing.assert_allclose(
+        encoder.embed(pictures, precision="float32"), descriptors.numpy(), atol=0.05
+    )

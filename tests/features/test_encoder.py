@@ -37,7 +37,9 @@ def rewritten(file: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], 
 
 
 @pytest.mark.medium
-def test_what_is_saved_and_loaded_gives_the_same_descriptors_to_the_last_bit(pictures: Pixels, tmp_path: Path) -> None:
+def test_what_is_saved_and_loaded_gives_the_same_descriptors_to_the_last_bit(
+    pictures: Pixels, tmp_path: Path
+) -> None:
     encoder = Encoder.create(weights="random", size=(64, 48), clusters=8)  # with VGG-16
     encoder.initialize(pictures)
     encoder.save(tmp_path / "encoder.safetensors")
@@ -69,14 +71,25 @@ def test_a_reduction_travels_along(small_backbone: str, pictures: Pixels, tmp_pa
 @pytest.mark.medium
 def test_the_file_has_torchvisions_names_and_says_what_it_is(tmp_path: Path) -> None:
     encoder = Encoder.create(weights="random", size=(32, 32), clusters=2)
-    about = replace(encoder.about, positive_radius=10.0, negative_radius=25.0, feature_scale_squared=2.0, unit="m")
+    about = replace(
+        encoder.about,
+        positive_radius=10.0,
+        negative_radius=25.0,
+        feature_scale_squared=2.0,
+        unit="m",
+    )
     about = replace(about, settings={"loss": "huber"}, seed=3, data="abc", init_source="train")
     encoder.about = replace(about, proportional=True)
     encoder.save(tmp_path / "encoder.safetensors")
     with safe_open(tmp_path / "encoder.safetensors", "pt") as opened:
         names = set(opened.keys())
         header = json.loads(opened.metadata()["mappable"])
-    assert {"features.0.weight", "features.28.bias", "aggregator.assignment", "aggregator.centres"} <= names
+    assert {
+        "features.0.weight",
+        "features.28.bias",
+        "aggregator.assignment",
+        "aggregator.centres",
+    } <= names
     assert len(names) == 28
     assert header["about"]["squared_distance_per_squared_feature"] == 50.0
     assert Encoder.load(tmp_path / "encoder.safetensors").about == encoder.about
@@ -90,7 +103,9 @@ def test_lambda_is_known_where_training_made_distances_proportional_alone() -> N
     geometric = replace(visual, proportional=True)
     assert geometric.squared_distance_per_squared_feature == 0.5
     assert About.from_json(geometric.to_json()) == geometric
-    assert replace(geometric, feature_scale_squared=None).squared_distance_per_squared_feature is None
+    assert (
+        replace(geometric, feature_scale_squared=None).squared_distance_per_squared_feature is None
+    )
 
 
 def test_images_are_normalized_by_the_mean_and_std_of_the_weights(encoder: Encoder) -> None:
@@ -98,7 +113,9 @@ def test_images_are_normalized_by_the_mean_and_std_of_the_weights(encoder: Encod
     encoder.backbone.lower = lambda images: seen.append(images) or images  # type: ignore[method-assign, func-returns-value]
     pixels = torch.randint(0, 256, (2, 48, 64, 3), dtype=torch.uint8)
     encoder.lower(pixels)
-    expected = (pixels.double() / 255 - torch.tensor([0.485, 0.456, 0.406])) / torch.tensor([0.229, 0.224, 0.225])
+    expected = (pixels.double() / 255 - torch.tensor([0.485, 0.456, 0.406])) / torch.tensor(
+        [0.229, 0.224, 0.225]
+    )
     torch.testing.assert_close(seen[0].double(), expected.permute(0, 3, 1, 2), atol=1e-5, rtol=0)
     assert seen[0].is_contiguous(memory_format=torch.channels_last)
 
@@ -110,7 +127,9 @@ def test_lower_and_upper_are_the_whole_also_with_activations_kept_in_bfloat16(
     with torch.no_grad():
         whole = encoder(pixels)
         assert torch.equal(encoder.upper(encoder.lower(pixels)), whole)
-        torch.testing.assert_close(encoder.upper(encoder.lower(pixels).bfloat16()), whole, atol=0.02, rtol=0)
+        torch.testing.assert_close(
+            encoder.upper(encoder.lower(pixels).bfloat16()), whole, atol=0.02, rtol=0
+        )
         local = encoder.local(encoder.lower(pixels))
     assert local.shape == (10, 6 * 8, 6)
     length = local.norm(dim=2)
@@ -120,7 +139,9 @@ def test_lower_and_upper_are_the_whole_also_with_activations_kept_in_bfloat16(
 def test_the_fingerprint_changes_with_what_changes_descriptors_alone(encoder: Encoder) -> None:
     before = encoder.fingerprint
     assert len(before) == 16
-    encoder.about = replace(encoder.about, seed=9, data="other", settings={"loss": "triplet"}, init_source="elsewhere")
+    encoder.about = replace(
+        encoder.about, seed=9, data="other", settings={"loss": "triplet"}, init_source="elsewhere"
+    )
     assert encoder.fingerprint == before
     found = {before}
     for change in ({"size": (32, 24)}, {"fit": "pad"}, {"mean": (0.5, 0.5, 0.5)}):
@@ -139,7 +160,9 @@ def test_initialization_is_the_same_each_time_and_says_whose_images_it_used(
     small_backbone: str, pictures: Pixels
 ) -> None:
     def initialized(seed: int) -> Encoder:
-        encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
+        encoder = Encoder.create(
+            weights="random", size=(64, 48), clusters=4, backbone=small_backbone
+        )
         encoder.initialize(pictures, source="/data/pittsburgh", seed=seed)
         return encoder
 
@@ -157,7 +180,9 @@ def _set(*keys: str, to: Any) -> Callable[[dict[str, Tensor], dict[str, Any]], N
     return change
 
 
-def _replace(name: str, tensor: Tensor | None) -> Callable[[dict[str, Tensor], dict[str, Any]], None]:
+def _replace(
+    name: str, tensor: Tensor | None
+) -> Callable[[dict[str, Tensor], dict[str, Any]], None]:
     def change(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
         tensors.pop(name, None)
         if tensor is not None:
@@ -173,11 +198,17 @@ def _replace(name: str, tensor: Tensor | None) -> Callable[[dict[str, Tensor], d
         (_set("about", "size", to="big"), "damaged.*'b'"),
         (_set("about", "mean", to=[0.5]), "damaged.*mean and std"),
         (_set("about", "backbone", to="vgg19"), "unknown backbone 'vgg19'"),
-        (_set("about", "clusters", to=5), "aggregator.assignment is 4 x 6 float32, expected 5 x 6 float32"),
+        (
+            _set("about", "clusters", to=5),
+            "aggregator.assignment is 4 x 6 float32, expected 5 x 6 float32",
+        ),
         (_replace("first.weight", None), "first.weight is missing"),
         (_replace("third.weight", torch.zeros(1)), "third.weight does not belong"),
         (_replace("second.bias", torch.zeros(7)), "second.bias is 7 float32, expected 6 float32"),
-        (_replace("second.bias", torch.zeros(6).half()), "second.bias is 6 float16, expected 6 float32"),
+        (
+            _replace("second.bias", torch.zeros(6).half()),
+            "second.bias is 6 float16, expected 6 float32",
+        ),
     ],
 )
 def test_a_file_that_does_not_fit_says_where(

@@ -19,13 +19,17 @@ from mappable.places.files import load_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
-ABOUT = About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), positive_radius=10.0)
+ABOUT = About(
+    weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), positive_radius=10.0
+)
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     paths = ["day/0.jpg", "day/1.jpg", "night/0.jpg"]
-    return Places(path=paths, x=[0, 1, 2], y=[0, 0, 0], frames=Frame("map"), root=tmp_path / "images")
+    return Places(
+        path=paths, x=[0, 1, 2], y=[0, 0, 0], frames=Frame("map"), root=tmp_path / "images"
+    )
 
 
 @pytest.fixture
@@ -49,7 +53,11 @@ def test_rows_of_the_array_are_those_of_the_table(
     assert table == places
     assert table.root == places.root
     record = json.loads((out / "descriptors.json").read_text())
-    assert (record["encoder"], record["descriptors"], record["dimensions"]) == ("0123456789abcdef", 3, 5)
+    assert (record["encoder"], record["descriptors"], record["dimensions"]) == (
+        "0123456789abcdef",
+        3,
+        5,
+    )
     assert record["about"]["positive_radius"] == 10.0
     assert About.from_json(record["about"]) == ABOUT
     assert set(contents(out)) == {"descriptors.npy", "places.parquet", "descriptors.json"}
@@ -57,7 +65,11 @@ def test_rows_of_the_array_are_those_of_the_table(
 
 @pytest.mark.parametrize("failing", range(1, 7))
 def test_a_run_that_fails_leaves_what_the_first_wrote(
-    places: Places, descriptors: NDArray[np.float32], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+    places: Places,
+    descriptors: NDArray[np.float32],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failing: int,
 ) -> None:
     out = tmp_path / "out"
     write_descriptors(out, places, descriptors, ABOUT, "first", "float32")
@@ -74,18 +86,25 @@ def test_a_run_that_fails_leaves_what_the_first_wrote(
         write_descriptors(out, places[:2], descriptors[:2], ABOUT, "second", "float32")
     if failing <= 4:
         assert contents(out) == before
-    assert read_descriptors(out).encoder == ("first" if failing <= 5 else "second")  # the record replaced, then failed
+    # The record replaced, then failed.
+    assert read_descriptors(out).encoder == ("first" if failing <= 5 else "second")
 
 
 def names_as_hloc_finds_them(file: Path) -> list[str]:
     """hloc's own way: the group of each data set, by its path."""
     names = set()
     with h5py.File(file, "r") as opened:
-        opened.visititems(lambda _, found: names.add(found.parent.name.strip("/")) if hasattr(found, "dtype") else None)
+        opened.visititems(
+            lambda _, found: (
+                names.add(found.parent.name.strip("/")) if hasattr(found, "dtype") else None
+            )
+        )
     return sorted(names)
 
 
-def test_hloc_finds_each_image_by_its_path(places: Places, descriptors: NDArray[np.float32], tmp_path: Path) -> None:
+def test_hloc_finds_each_image_by_its_path(
+    places: Places, descriptors: NDArray[np.float32], tmp_path: Path
+) -> None:
     file = tmp_path / "deep/global.h5"
     write_hloc(file, places, descriptors)
     assert names_as_hloc_finds_them(file) == ["day/0.jpg", "day/1.jpg", "night/0.jpg"]
@@ -99,7 +118,10 @@ def test_hloc_finds_each_image_by_its_path(places: Places, descriptors: NDArray[
 
 @pytest.mark.parametrize("room", [0, 3_000, 30_000])
 def test_an_hloc_file_outlives_a_full_disk(
-    places: Places, full_disk: Callable[[int], AbstractContextManager[None]], room: int, tmp_path: Path
+    places: Places,
+    full_disk: Callable[[int], AbstractContextManager[None]],
+    room: int,
+    tmp_path: Path,
 ) -> None:
     file, descriptors = tmp_path / "global.h5", np.eye(3, 4096, dtype=np.float32)
     write_hloc(file, places, descriptors)

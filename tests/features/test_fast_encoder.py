@@ -8,7 +8,12 @@ from mappable.features.fast_encoder import FastEncoder
 
 pytestmark = pytest.mark.medium
 
-IMAGES = np.random.default_rng(0).integers(0, 256, (5, 3, 4, 3), dtype=np.uint8).repeat(8, axis=1).repeat(8, axis=2)
+IMAGES = (
+    np.random.default_rng(0)
+    .integers(0, 256, (5, 3, 4, 3), dtype=np.uint8)
+    .repeat(8, axis=1)
+    .repeat(8, axis=2)
+)
 
 
 @pytest.fixture(scope="module", params=["vgg16", "resnet50"])
@@ -20,7 +25,9 @@ def encoder(request: pytest.FixtureRequest) -> Encoder:
 
 def test_it_describes_as_the_encoder_does(encoder: Encoder) -> None:
     described = FastEncoder(encoder, precision="float32").embed(IMAGES)
-    np.testing.assert_array_equal(described, encoder.embed(IMAGES, precision="float32", progress=False))
+    np.testing.assert_array_equal(
+        described, encoder.embed(IMAGES, precision="float32", progress=False)
+    )
 
 
 def test_nearest_landmarks_come_first_with_their_squared_distance(encoder: Encoder) -> None:
@@ -36,7 +43,11 @@ def test_near_duplicates_have_the_distances_of_their_differences(encoder: Encode
     described = encoder.embed(IMAGES, precision="float32", progress=False)
     off = np.random.default_rng(1).normal(size=described.shape).astype(np.float32)
     off *= np.float32(1e-4) / np.linalg.norm(off, axis=1, keepdims=True)
-    fast = FastEncoder(encoder, np.concatenate([described + 2 * off, described + off, described]), precision="float32")
+    fast = FastEncoder(
+        encoder,
+        np.concatenate([described + 2 * off, described + off, described]),
+        precision="float32",
+    )
     rows, squared = fast.nearest(IMAGES, 3)
     assert rows.tolist() == [[10 + row, 5 + row, row] for row in range(5)]
     np.testing.assert_allclose(np.sqrt(squared), np.tile([0, 1e-4, 2e-4], (5, 1)), atol=1e-6)

@@ -14,7 +14,11 @@ from mappable.places.pixels import ImageRows
 
 def every_kind(pictures: Pixels) -> list[Inputs]:
     tensor = torch.from_numpy(pictures)
-    return [HostInputs(ImageRows(pictures, np.arange(10))), tensor_inputs(tensor), DeviceInputs(tensor)]
+    return [
+        HostInputs(ImageRows(pictures, np.arange(10))),
+        tensor_inputs(tensor),
+        DeviceInputs(tensor),
+    ]
 
 
 def test_rows_are_fetched_from_whatever_holds_them(pictures: Pixels) -> None:
@@ -24,7 +28,9 @@ def test_rows_are_fetched_from_whatever_holds_them(pictures: Pixels) -> None:
         np.testing.assert_array_equal(inputs.fetch(rows, "cpu").numpy(), pictures[rows])
 
 
-PORTIONS = [np.array(rows, dtype=np.int64) for rows in ([7, 2, 2], [9], [], [0, 1, 2, 3, 4], [5], [6], [8])]
+PORTIONS = [
+    np.array(rows, dtype=np.int64) for rows in ([7, 2, 2], [9], [], [0, 1, 2, 3, 4], [5], [6], [8])
+]
 
 
 class Watched:

@@ -19,9 +19,17 @@ def directions(*degrees: float) -> torch.Tensor:
 
 def test_the_share_of_queries_near_the_landmark_that_looks_most_alike() -> None:
     train, queries = places_at(0.0, 10.0, 20.0, 30.0), places_at(1.0, 12.0, 13.0, 29.0)
-    # Rows 0 to 3 are the training places, 4 to 7 the queries, which look like 0, 10, 10 and, wrongly, 0 m.
+    # Rows 0 to 3 are the training places, 4 to 7 the queries, which look like 0, 10, 10 and,
+    # wrongly, 0 m.
     features = directions(0, 90, 180, 270, 10, 80, 100, 350)
     monitor = Monitor(train, queries, landmarks=4, radius=2.0)
-    assert monitor.accuracy(lambda rows: features[rows]) == 0.5  # of the two that look like 10 m, one is 3 m away
-    assert Monitor(train, queries, landmarks=4, radius=3.0).accuracy(lambda rows: features[rows]) == 0.75
-    assert Monitor(train, queries, landmarks=99, radius=30.0).accuracy(lambda rows: features[rows]) == 1.0
+    # Of the two that look like 10 m, one is 3 m away.
+    assert monitor.accuracy(lambda rows: features[rows]) == 0.5
+    assert (
+        Monitor(train, queries, landmarks=4, radius=3.0).accuracy(lambda rows: features[rows])
+        == 0.75
+    )
+    assert (
+        Monitor(train, queries, landmarks=99, radius=30.0).accuracy(lambda rows: features[rows])
+        == 1.0
+    )

@@ -49,7 +49,8 @@ def test_descriptors_are_those_of_explicit_loops() -> None:
     for number, image in enumerate(maps.double().numpy()):
         local = image.transpose(1, 2, 0).reshape(-1, 5)
         expected = slow_netvlad(
-            local, *(values.detach().double().numpy() for values in (layer.assignment, layer.centres))
+            local,
+            *(values.detach().double().numpy() for values in (layer.assignment, layer.centres)),
         )
         np.testing.assert_allclose(descriptors[number].numpy(), expected, atol=2e-7)
 
@@ -60,11 +61,15 @@ def test_an_encoder_with_vgg16_agrees_with_float64_arithmetic() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (3, 32, 48, 3), dtype=np.uint8)
     encoder.initialize(pixels)
     descriptor = encoder.embed(pixels[:1], precision="float32")[0]
-    normalized = (pixels[:1] / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
+    normalized = (pixels[:1] / 255 - np.array([0.485, 0.456, 0.406])) / np.array(
+        [0.229, 0.224, 0.225]
+    )
     layer = encoder.aggregator
     backbone = encoder.backbone.double()
     with torch.no_grad():
-        maps = backbone.upper(backbone.lower(torch.from_numpy(normalized.transpose(0, 3, 1, 2)))).numpy()
+        maps = backbone.upper(
+            backbone.lower(torch.from_numpy(normalized.transpose(0, 3, 1, 2)))
+        ).numpy()
     local = maps[0].transpose(1, 2, 0).reshape(-1, 512)
     np.testing.assert_allclose(descriptor, slow_netvlad(local, *in_float64(layer)), atol=1e-5)
 
@@ -82,13 +87,17 @@ def test_gradients_are_those_of_finite_differences() -> None:
             parameter -= 2e-3 * step
             behind = layer(maps)[0] @ direction
             parameter += 1e-3 * step
-        assert ((ahead - behind) / 2e-3).item() == pytest.approx((gradient * step).sum().item(), rel=0.02, abs=1e-3)
+        assert ((ahead - behind) / 2e-3).item() == pytest.approx(
+            (gradient * step).sum().item(), rel=0.02, abs=1e-3
+        )
 
 
 def test_initialization_makes_the_second_cluster_a_hundredth_of_the_first() -> None:
     generator = torch.Generator().manual_seed(0)
     middles = nn.functional.normalize(torch.randn(4, 6, generator=generator))
-    local = nn.functional.normalize(middles.repeat(50, 1) + 0.2 * torch.randn(200, 6, generator=generator))
+    local = nn.functional.normalize(
+        middles.repeat(50, 1) + 0.2 * torch.randn(200, 6, generator=generator)
+    )
     layer = NetVLAD(6, 4)
     layer.initialize(local, seed=0)
     centers, assignment = layer.centres.detach(), layer.assignment.detach()
@@ -99,5 +108,6 @@ def test_initialization_makes_the_second_cluster_a_hundredth_of_the_first() -> N
     ratios = []
     for x in local.double():
         second, first = sorted((assignment.double() @ x).tolist())[-2:]
-        ratios.append(second - first)  # the logarithm of what softmax gives the second, over what it gives the first
+        # The logarithm of what softmax gives the second, over what it gives the first.
+        ratios.append(second - first)
     assert math.exp(np.mean(ratios)) == pytest.approx(0.01, rel=1e-4)

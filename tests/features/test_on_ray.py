@@ -1,4 +1,6 @@
-"""Descriptors from a Ray cluster: those of one machine, each once, even if workers and machines are killed."""
+"""Descriptors from a Ray cluster: those of one machine, each once, even if workers and machines are
+killed.
+"""
 
 import os
 import shutil
@@ -82,22 +84,42 @@ class Cluster:
     """Two Ray nodes with one CPU each; each node is a process group of its own."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # a short path, because it has sockets
+        # A short path, because it has sockets.
+        self.folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
         self.nodes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
-        self.head = self._start("127.0.0.2", "--head", f"--port={PORT}", f"--ray-client-server-port={CLIENTS}")
+        self.head = self._start(
+            "127.0.0.2", "--head", f"--port={PORT}", f"--ray-client-server-port={CLIENTS}"
+        )
         self.other = self._start("127.0.0.3", f"--address=127.0.0.2:{PORT}")
 
     def _start(self, address: str, *options: str) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--node-ip-address={address}", *options]
+        command = [
+            sys.executable,
+            "-m",
+            "ray.scripts.scripts",
+            "start",
+            f"--node-ip-address={address}",
+            *options,
+        ]
         command += ["--num-cpus=1", "--object-store-memory=100000000", "--block"]
-        command += [f"--temp-dir={self.folder}", "--include-dashboard=False"] if "--head" in options else []
+        command += (
+            [f"--temp-dir={self.folder}", "--include-dashboard=False"]
+            if "--head" in options
+            else []
+        )
         paths = [str(Path(on_ray.__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "RAY_USAGE_STATS_ENABLED": "0"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "RAY_USAGE_STATS_ENABLED": "0",
+        }
         log = (self.folder / f"{address}.log").open("wb")
         with log:
-            started = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+            started = subprocess.Popen(
+                command, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
         self.nodes.append(started)
         ends = time.monotonic() + 60
         while b"Ray runtime started" not in (self.folder / f"{address}.log").read_bytes():
@@ -110,7 +132,9 @@ class Cluster:
         parents, titles = {}, {}
         for entry in Path("/proc").glob("[0-9]*"):
             try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                parents[int(entry.name)] = int(
+                    (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+                )
                 titles[int(entry.name)] = (entry / "cmdline").read_bytes()
             except OSError:
                 continue  # it ended
@@ -122,7 +146,10 @@ class Cluster:
     def kill_worker(self) -> None:
         """Kill a process that describes images."""
         every = self.processes(self.other) | self.processes(self.head)
-        os.kill(next(pid for pid, title in every.items() if title.startswith(b"ray::MapWorker")), signal.SIGKILL)
+        os.kill(
+            next(pid for pid, title in every.items() if title.startswith(b"ray::MapWorker")),
+            signal.SIGKILL,
+        )
 
     def kill_node(self, node: "subprocess.Popen[bytes]") -> None:
         """Kill all processes of a node."""
@@ -154,7 +181,10 @@ def cluster(token: None) -> Iterator[Cluster]:
 
 def in_process(*arguments: object) -> "subprocess.Popen[str]":
     """Start the command with small shards."""
-    code = "from mappable.features import on_ray; on_ray.SHARD = 32; from mappable.cli import main; main()"
+    code = (
+        "from mappable.features import on_ray; on_ray.SHARD = 32; from mappable.cli import main;"
+        " main()"
+    )
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -1,4 +1,6 @@
-"""ONNX files of encoders: onnxruntime computes from them what torch does; in int8 nearly, and under another name."""
+"""ONNX files of encoders: onnxruntime computes from them what torch does; in int8 nearly, and under
+another name.
+"""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,17 +30,26 @@ class Exported:
 
 
 @pytest.fixture(scope="module")
-def exported(small_backbone: str, pictures: Pixels, tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    """A small encoder with a reduction, for which black is zero all through the network; descriptors of 5 numbers.
+def exported(
+    small_backbone: str, pictures: Pixels, tmp_path_factory: pytest.TempPathFactory
+) -> Exported:
+    """A small encoder with a reduction, for which black is zero all through the network;
+    descriptors of 5 numbers.
 
-    It is exported to an empty cache, but for a file that is damaged; an export takes seconds, so there is but this one.
+    It is exported to an empty cache, but for a file that is damaged; an export takes seconds, so
+    there is but this one.
     """
-    small = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone, dimensions=5)
+    small = Encoder.create(
+        weights="random", size=(64, 48), clusters=4, backbone=small_backbone, dimensions=5
+    )
     encoder = Encoder(replace(small.about, mean=(0.0, 0.0, 0.0), positive_radius=10.0))
     encoder.load_state_dict(small.state_dict())
     encoder.initialize(pictures)
     folder = tmp_path_factory.mktemp("onnx")
-    own, file = folder / "encoder.safetensors", folder / f"onnx/{encoder.fingerprint}-v{FORMAT.version}.onnx"
+    own, file = (
+        folder / "encoder.safetensors",
+        folder / f"onnx/{encoder.fingerprint}-v{FORMAT.version}.onnx",
+    )
     encoder.save(own)
     file.parent.mkdir()
     file.write_bytes(b"damaged")
@@ -57,13 +68,18 @@ def in_int8(exported: Exported, pictures: Pixels) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("aggregator", ["gem", "transport"])
-def test_every_aggregator_is_exported(aggregator: str, small_backbone: str, pictures: Pixels, tmp_path: Path) -> None:
+def test_every_aggregator_is_exported(
+    aggregator: str, small_backbone: str, pictures: Pixels, tmp_path: Path
+) -> None:
     chosen = {"backbone": small_backbone, "aggregator": aggregator, "clusters": 4, "dimensions": 5}
     encoder = Encoder.create(weights="random", size=(64, 48), **chosen)  # type: ignore[arg-type]
     encoder.initialize(pictures)
-    export_onnx(encoder, tmp_path / "encoder.onnx")  # raises if onnxruntime describes images in another way
+    # Raises if onnxruntime describes images in another way.
+    export_onnx(encoder, tmp_path / "encoder.onnx")
     theirs = OnnxEncoder(tmp_path / "encoder.onnx").embed(pictures)
-    assert np.linalg.norm(theirs - encoder.embed(pictures, precision="float32"), axis=1).max() < 1e-4
+    assert (
+        np.linalg.norm(theirs - encoder.embed(pictures, precision="float32"), axis=1).max() < 1e-4
+    )
 
 
 def test_onnxruntime_describes_images_as_torch_does(exported: Exported, pictures: Pixels) -> None:
@@ -81,8 +97,16 @@ def test_other_programs_may_give_it_images_of_any_number_and_size(exported: Expo
 
     session = onnxruntime.InferenceSession(exported.file)
     (images,), (descriptors,) = session.get_inputs(), session.get_outputs()
-    assert (images.name, images.type, images.shape) == ("images", "tensor(uint8)", ["batch", "height", "width", 3])
-    assert (descriptors.name, descriptors.type, descriptors.shape) == ("descriptors", "tensor(float)", ["batch", 5])
+    assert (images.name, images.type, images.shape) == (
+        "images",
+        "tensor(uint8)",
+        ["batch", "height", "width", 3],
+    )
+    assert (descriptors.name, descriptors.type, descriptors.shape) == (
+        "descriptors",
+        "tensor(float)",
+        ["batch", 5],
+    )
     wide = np.random.default_rng(1).integers(0, 256, (3, 72, 136, 3), dtype=np.uint8)
     with torch.no_grad():
         ours = exported.encoder(torch.from_numpy(wide)).numpy()
@@ -102,19 +126,26 @@ def test_in_int8_it_is_another_encoder_that_is_nearly_the_same(
     assert ((theirs @ ours.T).argmax(1) == np.arange(10)).all()
     model = onnx.load(in_int8)
     kinds = {one.name: one.data_type for one in model.graph.initializer}
-    assert list(kinds.values()).count(onnx.TensorProto.INT8) >= 2  # the weights of both convolutions
-    assert all(kind == onnx.TensorProto.FLOAT for name, kind in kinds.items() if name.startswith("aggregator"))
+    # The weights of both convolutions.
+    assert list(kinds.values()).count(onnx.TensorProto.INT8) >= 2
+    assert all(
+        kind == onnx.TensorProto.FLOAT
+        for name, kind in kinds.items()
+        if name.startswith("aggregator")
+    )
 
 
-# Largest length of the difference from torch in float32 on a CPU, as docs/exchange.md states: for pictures like those
-# that an int8 file was measured on, and for images that stress rounding.
+# Largest length of the difference from torch in float32 on a CPU, as docs/exchange.md states: for
+# pictures like those that an int8 file was measured on, and for images that stress rounding.
 BOUNDS = {"batches": (1e-5, 1e-5), "onnx": (1e-3, 1e-3), "int8": (0.3, 1.0), "bfloat16": (0.3, 0.3)}
 
 
 def test_all_ways_of_describing_an_image_stay_within_their_bounds(
     exported: Exported, in_int8: Path, pictures: Pixels
 ) -> None:
-    """Also for images that stress rounding: black, white, one bright pixel, stripes and noise at full contrast."""
+    """Also for images that stress rounding: black, white, one bright pixel, stripes and noise at
+    full contrast.
+    """
     black = np.zeros((1, 48, 64, 3), dtype=np.uint8)
     point, stripes = black.copy(), black.copy()
     point[0, 20, 30] = 255
@@ -139,14 +170,19 @@ def test_all_ways_of_describing_an_image_stay_within_their_bounds(
             assert ((theirs @ ours[:10].T).argmax(1)[:10] == np.arange(10)).all(), name
 
 
-def test_a_backend_is_chosen_by_the_file_or_by_name(exported: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backend_is_chosen_by_the_file_or_by_name(
+    exported: Exported, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MAPPABLE_CACHE", str(exported.file.parents[1]))
     assert isinstance(open_file(exported.file), OnnxEncoder)
     assert isinstance(open_file(exported.own.parent), Encoder)
     written = exported.file.stat().st_mtime_ns
     cached = open_file(exported.own, "cpu", "onnx")
     assert isinstance(cached, OnnxEncoder)
-    assert (cached.fingerprint, cached.about) == (exported.encoder.fingerprint, exported.encoder.about)
+    assert (cached.fingerprint, cached.about) == (
+        exported.encoder.fingerprint,
+        exported.encoder.about,
+    )
     assert exported.file.stat().st_mtime_ns == written  # it is exported only once
     with pytest.raises(BadInputError, match=r"\.onnx.*ONNX"):
         open_file(exported.file, "cpu", "torch")

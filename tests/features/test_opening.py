@@ -15,7 +15,9 @@ def run(encoder: Encoder, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_a_file_and_the_folder_of_its_run_hold_the_same_encoder(run: Path, encoder: Encoder) -> None:
+def test_a_file_and_the_folder_of_its_run_hold_the_same_encoder(
+    run: Path, encoder: Encoder
+) -> None:
     for source in (run, str(run), run / "encoder.safetensors"):
         opened = open_file(source, "cpu")
         assert (opened.fingerprint, opened.dimensions) == (encoder.fingerprint, encoder.dimensions)

@@ -1,4 +1,6 @@
-"""The reduction: products with the images to which it is fitted, and about the distances of all others."""
+"""The reduction: products with the images to which it is fitted, and about the distances of all
+others.
+"""
 
 import numpy as np
 import torch
@@ -12,7 +14,11 @@ def descriptors(count: int, numbers: int, seed: int = 0) -> Tensor:
     """Random ones whose numbers are correlated, and some much stronger than others."""
     random = np.random.default_rng(seed)
     basis = np.random.default_rng(9).normal(size=(40, numbers)) * 0.9 ** np.arange(40)[:, None]
-    return unit(torch.from_numpy(random.normal(size=(count, 40)) @ basis + random.normal(size=numbers) / 2).float())
+    return unit(
+        torch.from_numpy(
+            random.normal(size=(count, 40)) @ basis + random.normal(size=numbers) / 2
+        ).float()
+    )
 
 
 def test_products_with_the_images_of_the_fit_are_kept() -> None:
@@ -20,7 +26,9 @@ def test_products_with_the_images_of_the_fit_are_kept() -> None:
     layer = fit_reduction(landmarks, 768, parts=64)
     assert layer.dimensions == 41 + 128  # the images span 41 dimensions
     short = layer(queries)
-    torch.testing.assert_close(layer(landmarks) @ layer(landmarks).T, landmarks @ landmarks.T, atol=0.05, rtol=0)
+    torch.testing.assert_close(
+        layer(landmarks) @ layer(landmarks).T, landmarks @ landmarks.T, atol=0.05, rtol=0
+    )
     torch.testing.assert_close(short.norm(dim=1), torch.ones(20))
     whole, kept = queries @ landmarks.T, short @ layer(landmarks).T
     assert torch.corrcoef(torch.stack([whole.flatten(), kept.flatten()]))[0, 1] > 0.99

@@ -23,7 +23,9 @@ SIZE = (64, 48)
 NORMALIZATION = {"do_normalize": True, "image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.25, 0.3]}
 
 
-def saved(folder: Path, kind: str = "Dinov2", preprocessor: Any = NORMALIZATION, **values: Any) -> str:
+def saved(
+    folder: Path, kind: str = "Dinov2", preprocessor: Any = NORMALIZATION, **values: Any
+) -> str:
     """A random model in a folder, as transformers saves it; its name as a backbone."""
     small = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_ratio": 2}
     small |= {"intermediate_size": 32} if kind in ("ViT", "Bert") else {}
@@ -43,7 +45,8 @@ def created(backbone: str, pictures: Pixels, **options: Any) -> Encoder:
 
 
 @pytest.mark.parametrize(
-    ("kind", "values"), [("Dinov2", {}), ("Dinov2WithRegisters", {"num_register_tokens": 3}), ("ViT", {})]
+    ("kind", "values"),
+    [("Dinov2", {}), ("Dinov2WithRegisters", {"num_register_tokens": 3}), ("ViT", {})],
 )
 def test_patch_tokens_become_maps_without_class_and_register_tokens(
     kind: str, values: dict[str, Any], pictures: Pixels, tmp_path: Path
@@ -61,7 +64,9 @@ def test_patch_tokens_become_maps_without_class_and_register_tokens(
     torch.testing.assert_close(maps.flatten(2).transpose(1, 2), tokens, atol=1e-4, rtol=0)
 
 
-def test_a_saved_encoder_needs_neither_the_folder_nor_a_network(pictures: Pixels, tmp_path: Path) -> None:
+def test_a_saved_encoder_needs_neither_the_folder_nor_a_network(
+    pictures: Pixels, tmp_path: Path
+) -> None:
     backbone = saved(tmp_path / "model")
     encoder = created(backbone, pictures, dimensions=7)
     encoder.save(tmp_path / "encoder.safetensors")
@@ -70,18 +75,31 @@ def test_a_saved_encoder_needs_neither_the_folder_nor_a_network(pictures: Pixels
     assert (loaded.embed(pictures) == encoder.embed(pictures)).all()
     same = created(f"transformers:{tmp_path / 'elsewhere'}", pictures, dimensions=7)
     assert loaded.fingerprint == encoder.fingerprint == same.fingerprint
-    assert created(f"transformers:{tmp_path / 'elsewhere'}", pictures, dimensions=7, weights="random").about.model
+    assert created(
+        f"transformers:{tmp_path / 'elsewhere'}", pictures, dimensions=7, weights="random"
+    ).about.model
     other = created(saved(tmp_path / "other", layer_norm_eps=1e-3), pictures, dimensions=7)
     assert other.fingerprint != encoder.fingerprint
 
 
 @pytest.mark.parametrize("trainable", ["all", "last"])
-def test_it_trains_as_a_whole_or_frozen_and_locates(trainable: str, pictures: Pixels, tmp_path: Path) -> None:
+def test_it_trains_as_a_whole_or_frozen_and_locates(
+    trainable: str, pictures: Pixels, tmp_path: Path
+) -> None:
     random = np.random.default_rng(0)
-    noisy = np.clip(pictures.astype(int)[np.repeat(np.arange(10), 3)] + random.integers(-9, 9, (30, 48, 64, 3)), 0, 255)
-    pixels, x = noisy.astype(np.uint8), np.repeat(np.arange(10) * 10.0, 3) + np.tile([0.0, 1.0, 2.0], 10)
+    noisy = np.clip(
+        pictures.astype(int)[np.repeat(np.arange(10), 3)] + random.integers(-9, 9, (30, 48, 64, 3)),
+        0,
+        255,
+    )
+    pixels, x = (
+        noisy.astype(np.uint8),
+        np.repeat(np.arange(10) * 10.0, 3) + np.tile([0.0, 1.0, 2.0], 10),
+    )
     names = [f"{row}.jpg" for row in range(30)]
-    places = Places(path=names, x=x.tolist(), y=[0.0] * 30, sequence=["a"] * 30, frames=Frame("toy"))
+    places = Places(
+        path=names, x=x.tolist(), y=[0.0] * 30, sequence=["a"] * 30, frames=Frame("toy")
+    )
     chosen = load_settings(
         overrides={
             "backbone": saved(tmp_path / "model"),
@@ -103,22 +121,29 @@ def test_it_trains_as_a_whole_or_frozen_and_locates(trainable: str, pictures: Pi
     assert chosen.weights == "pretrained"
     before = train(places, pixels, chosen.model_copy(update={"iterations": 0})).state_dict()
     encoder = train(places, pixels, chosen, out=tmp_path / "run")
-    changed = {name for name, tensor in encoder.state_dict().items() if not tensor.equal(before[name])}
+    changed = {
+        name for name, tensor in encoder.state_dict().items() if not tensor.equal(before[name])
+    }
     assert any(name.startswith("backbone.") for name in changed) == (trainable == "all")
     assert {"reduction.projection", "aggregator.centres"} <= changed
     loaded = Encoder.load(tmp_path / "run/encoder.safetensors")
     built = build_map(places, pixels, encoder=loaded, every=True)
     found = built.locate_all(loaded.embed(pixels[:5]))
     apart = [
-        np.linalg.norm(location.coordinates[:2] - at) for location, at in zip(found, places.positions, strict=False)
+        np.linalg.norm(location.coordinates[:2] - at)
+        for location, at in zip(found, places.positions, strict=False)
     ]
-    assert max(apart) < 3  # the three images of a picture are at most 2 m apart, those of others 8 m or more
+    # The three images of a picture are at most 2 m apart, those of others 8 m or more.
+    assert max(apart) < 3
 
 
 def test_code_of_a_model_never_runs(tmp_path: Path) -> None:
     backbone, folder = saved(tmp_path / "model"), tmp_path / "model"
     configuration = json.loads((folder / "config.json").read_text())
-    configuration |= {"model_type": "foreign", "auto_map": {"AutoConfig": "code.Own", "AutoModel": "code.Own"}}
+    configuration |= {
+        "model_type": "foreign",
+        "auto_map": {"AutoConfig": "code.Own", "AutoModel": "code.Own"},
+    }
     (folder / "config.json").write_text(json.dumps(configuration))
     (folder / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Own: pass\n")
     with pytest.raises(BadInputError, match="transformers cannot open it"):

@@ -10,7 +10,9 @@ SHAPES = [(2, 64, 5, 7), (3, 128, 6, 4), (1, 512, 9, 9), (2, 1024, 3, 5), (40, 6
 
 
 def half_maps(*shape: int) -> torch.Tensor:
-    return torch.randn(*shape, device="cuda").bfloat16().contiguous(memory_format=torch.channels_last)
+    return (
+        torch.randn(*shape, device="cuda").bfloat16().contiguous(memory_format=torch.channels_last)
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -50,7 +52,9 @@ def gradients(network: nn.Module, pixels: torch.Tensor, half: bool) -> list[torc
     with backbone_precision("cuda", "bfloat16" if half else "float32"):
         descriptors = network(pixels)
         (descriptors[0] - descriptors[1:]).square().sum().backward()
-    found = [parameter.grad.clone() for parameter in network.parameters() if parameter.grad is not None]
+    found = [
+        parameter.grad.clone() for parameter in network.parameters() if parameter.grad is not None
+    ]
     network.zero_grad()
     return [descriptors.detach(), *found]
 
@@ -63,17 +67,25 @@ def test_fused_steps_are_as_near_to_float32_as_single_ones_in_bfloat16(
     from mappable.features.encoder import Encoder
 
     torch.manual_seed(0)
-    encoder = Encoder.create(weights="random", size=(64, 48), clusters=8, backbone=backbone).to("cuda")
+    encoder = Encoder.create(weights="random", size=(64, 48), clusters=8, backbone=backbone).to(
+        "cuda"
+    )
     pixels = torch.randint(0, 256, (6, 48, 64, 3), dtype=torch.uint8, device="cuda")
     encoder.initialize(pixels.cpu().numpy(), most=6, locations=12)
     exact = gradients(encoder, pixels, half=False)
     fused = gradients(encoder, pixels, half=True)
-    assert all(torch.equal(one, again) for one, again in zip(fused, gradients(encoder, pixels, half=True), strict=True))
+    assert all(
+        torch.equal(one, again)
+        for one, again in zip(fused, gradients(encoder, pixels, half=True), strict=True)
+    )
     monkeypatch.setattr(convolutions, "_can_fuse", lambda device: False)
     single = gradients(encoder, pixels, half=True)
 
     def error(found: list[torch.Tensor]) -> list[float]:
-        return [float((one - right).norm() / right.norm()) for one, right in zip(found, exact, strict=True)]
+        return [
+            float((one - right).norm() / right.norm())
+            for one, right in zip(found, exact, strict=True)
+        ]
 
     deepest = 0.3 if backbone == "vgg16" else 0.7  # ResNet-50 has 40 layers, and random weights
     assert max(error(fused)) < deepest

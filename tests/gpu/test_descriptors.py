@@ -14,9 +14,13 @@ FLOAT32, AUTO = 1e-3, 0.3
 
 
 def images() -> np.ndarray:
-    """Smooth pictures, and images that stress rounding: black, white, stripes, and noise at full contrast."""
+    """Smooth pictures, and images that stress rounding: black, white, stripes, and noise at full
+    contrast.
+    """
     rng = np.random.default_rng(0)
-    smooth = rng.integers(0, 256, (20, 9, 12, 3), dtype=np.uint8).repeat(12, axis=1).repeat(12, axis=2)
+    smooth = (
+        rng.integers(0, 256, (20, 9, 12, 3), dtype=np.uint8).repeat(12, axis=1).repeat(12, axis=2)
+    )
     black = np.zeros((1, 108, 144, 3), dtype=np.uint8)
     stripes = black.copy()
     stripes[:, ::2] = 255

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA d
 def test_queries_of_any_number_find_what_the_encoder_finds(backbone: str) -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (40, 6, 8, 3), dtype=np.uint8).repeat(8, axis=1).repeat(8, axis=2)
-    encoder = Encoder.create(weights="random", size=(64, 48), clusters=8, backbone=backbone).to("cuda")
+    encoder = Encoder.create(weights="random", size=(64, 48), clusters=8, backbone=backbone).to(
+        "cuda"
+    )
     encoder.initialize(images, most=40, locations=12)
     described = encoder.embed(images, progress=False)
     fast = FastEncoder(encoder, described)
@@ -25,4 +27,5 @@ def test_queries_of_any_number_find_what_the_encoder_finds(backbone: str) -> Non
         np.testing.assert_allclose(fast.embed(images[:count]), described[:count], atol=5e-3)
     for parameter in encoder.parameters():
         torch.nn.init.zeros_(parameter)
-    np.testing.assert_allclose(fast.embed(images), described, atol=5e-3)  # what the encoder learns later is not seen
+    # What the encoder learns later is not seen.
+    np.testing.assert_allclose(fast.embed(images), described, atol=5e-3)

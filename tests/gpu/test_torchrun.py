@@ -16,7 +16,8 @@ from mappable.places.table import Places
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
-# `mappable ARGUMENTS` with one more folder of backbones; the first step prints how the processes are connected.
+# `mappable ARGUMENTS` with one more folder of backbones; the first step prints how the processes
+# are connected.
 COMMAND = """
 import os, sys
 
@@ -59,7 +60,9 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize(("backbone", "trainable"), [("small", "all"), ("small", "last"), ("vgg16", "all")])
+@pytest.mark.parametrize(
+    ("backbone", "trainable"), [("small", "all"), ("small", "last"), ("vgg16", "all")]
+)
 def test_one_rank_with_nccl_trains_like_a_plain_process(
     backbone: str,
     trainable: str,
@@ -72,8 +75,23 @@ def test_one_rank_with_nccl_trains_like_a_plain_process(
     chosen = Settings(**SETTINGS | {"backbone": backbone, "trainable": trainable})
     (tmp_path / "command.py").write_text(COMMAND)
     (tmp_path / "settings.yaml").write_text(settings_to_yaml(chosen))
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1"]
-    arguments = ["train", toy_folder, tmp_path / "out", "--settings", tmp_path / "settings.yaml", "--device", "cuda"]
+    torchrun = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "1",
+    ]
+    arguments = [
+        "train",
+        toy_folder,
+        tmp_path / "out",
+        "--settings",
+        tmp_path / "settings.yaml",
+        "--device",
+        "cuda",
+    ]
     run = subprocess.run(
         [*torchrun, *map(str, [tmp_path / "command.py", *arguments])],
         env={**os.environ, "BACKBONES": str(backbones_folder)},

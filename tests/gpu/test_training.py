@@ -1,4 +1,6 @@
-"""Training on a GPU: the same bits wherever the images lie and however often it stops, and a host that runs ahead."""
+"""Training on a GPU: the same bits wherever the images lie and however often it stops, and a host
+that runs ahead.
+"""
 
 import itertools
 import json
@@ -86,8 +88,12 @@ def reported(folder: Path) -> list[int]:
 
 
 @BACKBONES
-def test_a_seed_decides_on_every_bit(backbone: str, precision: str, learn: Callable[..., Encoder]) -> None:
-    first, again, other = (learn(backbone=backbone, precision=precision, seed=seed).fingerprint for seed in (3, 3, 4))
+def test_a_seed_decides_on_every_bit(
+    backbone: str, precision: str, learn: Callable[..., Encoder]
+) -> None:
+    first, again, other = (
+        learn(backbone=backbone, precision=precision, seed=seed).fingerprint for seed in (3, 3, 4)
+    )
     assert first == again != other
 
 
@@ -110,7 +116,10 @@ def test_it_does_not_matter_whether_stored_activations_lie_on_the_gpu(
     settings = Settings(**TOY | {"trainable": "last"})
     resident = train(*toy, settings, device="cuda", activations=tmp_path)
     streamed()
-    assert train(*toy, settings, device="cuda", activations=tmp_path).fingerprint == resident.fingerprint
+    assert (
+        train(*toy, settings, device="cuda", activations=tmp_path).fingerprint
+        == resident.fingerprint
+    )
 
 
 @BACKBONES
@@ -143,7 +152,9 @@ def test_batches_are_copied_whole_while_the_gpu_is_busy() -> None:
     portions: list[Ints] = [np.arange(start, start + 20) for start in range(0, 200, 20)]
     much = torch.randn(4096, 4096, device="cuda")
     found = []
-    for batch in HostInputs(ImageRows(images, np.arange(200))).batches(portions, torch.device("cuda")):
+    for batch in HostInputs(ImageRows(images, np.arange(200))).batches(
+        portions, torch.device("cuda")
+    ):
         for _ in range(10):
             much = (much @ much).tanh()
         found.append(batch)
@@ -159,8 +170,12 @@ def test_a_gpu_draws_the_tuples_of_a_cpu(toy: Toy) -> None:
     features = torch.tensor(rng.normal(size=(len(places), 16)), dtype=torch.float32)
     found = []
     for device in ("cpu", "cuda"):
-        sampler = Sampler(places, positive_radius=5.0, negative_radius=12.0, negatives=4, device=device)
+        sampler = Sampler(
+            places, positive_radius=5.0, negative_radius=12.0, negatives=4, device=device
+        )
         rows, anchors = np.arange(len(places)), sampler.anchors(0, 10, 4)
-        found.append(sampler.draw(anchors, Layout(2, 1, 2, True), 0, rows, features.to(device)).cpu().state())
+        found.append(
+            sampler.draw(anchors, Layout(2, 1, 2, True), 0, rows, features.to(device)).cpu().state()
+        )
     for name, tensor in found[0].items():
         assert tensor.equal(found[1][name]), name

@@ -1,4 +1,6 @@
-"""What tests of learning share: settings for the toy world, and the command line in processes that may be killed."""
+"""What tests of learning share: settings for the toy world, and the command line in processes that
+may be killed.
+"""
 
 import itertools
 import multiprocessing
@@ -21,10 +23,17 @@ from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings, settings_to_yaml
 from small_training import TRAINING
 
-TOY = TRAINING | {"iterations": 10, "clusters": 4, "size": (64, 48), "landmarks": 6, "checkpoint_every": 3}
+TOY = TRAINING | {
+    "iterations": 10,
+    "clusters": 4,
+    "size": (64, 48),
+    "landmarks": 6,
+    "checkpoint_every": 3,
+}
 
-# `mappable ARGUMENTS` with the backbones of one more folder. A moment, such as (SIGKILL, "mappable.learning.learner:
-# Learner.step", 3), is when the process sends itself that signal: just before that function is called so many times.
+# `mappable ARGUMENTS` with the backbones of one more folder. A moment, such as (SIGKILL,
+# "mappable.learning.learner: Learner.step", 3), is when the process sends itself that signal: just
+# before that function is called so many times.
 COMMAND = """
 import itertools, os, pkgutil, sys
 
@@ -77,21 +86,27 @@ class Command:
 
 @pytest.fixture
 def settings(small_backbone: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
-    """Settings that suit the toy world, a network of two layers, and changes; no checkpoint is skipped."""
+    """Settings that suit the toy world, a network of two layers, and changes; no checkpoint is
+    skipped.
+    """
     monkeypatch.setattr("mappable.learning.trainer.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     return lambda **changes: Settings(**TOY | changes)
 
 
 @pytest.fixture
 def sgd(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Take steps along the gradient: Adam enlarges rounding. The variables do the same in a process of `start`."""
+    """Take steps along the gradient: Adam enlarges rounding. The variables do the same in a process
+    of `start`.
+    """
     monkeypatch.setattr(torch.optim, "Adam", partial(torch.optim.SGD, momentum=0.9))
     return {"SGD": "1"}
 
 
 @pytest.fixture
 def before_step() -> Callable[..., AbstractContextManager[None]]:
-    """Within `before_step(n, act)`, `act(learner)` happens before the n-th step that is taken, counted from 1."""
+    """Within `before_step(n, act)`, `act(learner)` happens before the n-th step that is taken,
+    counted from 1.
+    """
 
     @contextmanager
     def acting(number: int, act: Callable[[Learner], object]) -> Iterator[None]:
@@ -111,15 +126,23 @@ def before_step() -> Callable[..., AbstractContextManager[None]]:
 
 @pytest.fixture(scope="session")
 def warm() -> ForkServerContext:
-    """Starts processes that have PyTorch loaded already, and what of it an optimizer loads when it first steps."""
+    """Starts processes that have PyTorch loaded already, and what of it an optimizer loads when it
+    first steps.
+    """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mappable.cli.app", "mappable.learning.trainer", "torch._dynamo"])
+    context.set_forkserver_preload(
+        ["mappable.cli.app", "mappable.learning.trainer", "torch._dynamo"]
+    )
     return context
 
 
 @pytest.fixture
-def start(warm: ForkServerContext, backbones_folder: Path, tmp_path: Path) -> Callable[..., Command]:
-    """Start `mappable ARGUMENTS` in a process of its own, which may send itself a signal at a `moment`."""
+def start(
+    warm: ForkServerContext, backbones_folder: Path, tmp_path: Path
+) -> Callable[..., Command]:
+    """Start `mappable ARGUMENTS` in a process of its own, which may send itself a signal at a
+    `moment`.
+    """
     count = itertools.count()
 
     def begin(*arguments: object, moment: Moment | None = None, **environment: str) -> Command:

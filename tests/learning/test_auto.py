@@ -16,9 +16,15 @@ from mappable.places.table import Places
 
 
 def street(
-    root: Path, count: int = 100, visits: str = "ab", size: tuple[int, int] = (640, 360), **columns: object
+    root: Path,
+    count: int = 100,
+    visits: str = "ab",
+    size: tuple[int, int] = (640, 360),
+    **columns: object,
 ) -> Places:
-    """Visits of one straight street with an image every 2 m; only the files at which `plan` looks exist."""
+    """Visits of one straight street with an image every 2 m; only the files at which `plan` looks
+    exist.
+    """
     number = len(visits)
     paths = [f"{visit}-{n}.png" for visit in visits for n in range(count)]
     for row in evenly(len(paths), SIZE_SAMPLE):
@@ -38,12 +44,18 @@ def test_a_table_gives_radii_size_and_landmarks(tmp_path: Path) -> None:
     found = plan(street(tmp_path, count=120), gpu=False)
     settings = found.trained
     assert settings is not None
-    assert (settings.positive_radius, settings.negative_radius, settings.yaw_limit) == (10, 25, None)
+    assert (settings.positive_radius, settings.negative_radius, settings.yaw_limit) == (
+        10,
+        25,
+        None,
+    )
     assert settings.size == (280, 152)  # the shape of the files, and about 240x180 pixels
     assert settings.trainable == "last"
     assert settings.landmarks == found.off_the_shelf.landmarks == 80
     assert settings.dimensions == found.off_the_shelf.dimensions == 768
-    assert {"positive_radius", "size", "iterations", "landmarks"} <= {one.name for one in found.reasons}
+    assert {"positive_radius", "size", "iterations", "landmarks"} <= {
+        one.name for one in found.reasons
+    }
 
 
 @pytest.mark.parametrize(
@@ -58,7 +70,9 @@ def test_a_table_gives_radii_size_and_landmarks(tmp_path: Path) -> None:
         ({"y": np.repeat([0.0, 9.0], 100)}, "positions agree to 9 m only.*more accurate"),
     ],
 )
-def test_if_training_cannot_help_it_says_why_and_what_would(tmp_path: Path, places: dict[str, Any], why: str) -> None:
+def test_if_training_cannot_help_it_says_why_and_what_would(
+    tmp_path: Path, places: dict[str, Any], why: str
+) -> None:
     found = plan(street(tmp_path, **places), gpu=False)
     assert found.trained is None
     assert found.settings.iterations == 0

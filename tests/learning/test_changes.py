@@ -1,4 +1,6 @@
-"""Changes of training images: whole tuples mirrored, other light for each image, and both from the seed alone."""
+"""Changes of training images: whole tuples mirrored, other light for each image, and both from the
+seed alone.
+"""
 
 import math
 from collections.abc import Callable
@@ -15,7 +17,9 @@ NewSettings = Callable[..., Settings]
 TUPLES, IMAGES = 40, 6  # as many images as tuples of the toy world have
 
 
-def drawn(settings: Settings, period: int = 0, tuples: int = TUPLES, images: int = IMAGES) -> Changes:
+def drawn(
+    settings: Settings, period: int = 0, tuples: int = TUPLES, images: int = IMAGES
+) -> Changes:
     changes = draw_changes(settings, period, tuples, images, device=torch.device("cpu"))
     assert changes is not None
     return changes
@@ -23,7 +27,9 @@ def drawn(settings: Settings, period: int = 0, tuples: int = TUPLES, images: int
 
 @pytest.fixture
 def pixels() -> Tensor:
-    return torch.from_numpy(np.random.default_rng(0).integers(0, 256, (TUPLES, IMAGES, 4, 5, 3), dtype=np.uint8))
+    return torch.from_numpy(
+        np.random.default_rng(0).integers(0, 256, (TUPLES, IMAGES, 4, 5, 3), dtype=np.uint8)
+    )
 
 
 def test_all_images_of_a_tuple_are_mirrored_or_none(settings: NewSettings, pixels: Tensor) -> None:
@@ -31,11 +37,15 @@ def test_all_images_of_a_tuple_are_mirrored_or_none(settings: NewSettings, pixel
     assert 4 <= int(changes.mirrored.sum()) <= 18
     found = changes(pixels)
     assert found.dtype == torch.uint8
-    for is_mirrored, before, after in zip(changes.mirrored, pixels.numpy(), found.numpy(), strict=True):
+    for is_mirrored, before, after in zip(
+        changes.mirrored, pixels.numpy(), found.numpy(), strict=True
+    ):
         np.testing.assert_array_equal(after, before[:, :, ::-1] if is_mirrored else before)
 
 
-def test_each_image_has_its_own_contrast_and_brightness_of_colors(settings: NewSettings, pixels: Tensor) -> None:
+def test_each_image_has_its_own_contrast_and_brightness_of_colors(
+    settings: NewSettings, pixels: Tensor
+) -> None:
     changes = drawn(settings(light=0.2))
     light = changes.light.numpy().astype(float)
     assert light.shape == (TUPLES, IMAGES, 4)

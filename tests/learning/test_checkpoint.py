@@ -24,10 +24,14 @@ def test_what_is_saved_comes_back_bit_by_bit(saved: Checkpoint, tmp_path: Path) 
     for part in ("learner", "tuples"):
         one, other = getattr(found, part), getattr(saved, part)
         assert one.keys() == other.keys()
-        assert all(one[name].equal(other[name]) and one[name].dtype == other[name].dtype for name in other)
+        assert all(
+            one[name].equal(other[name]) and one[name].dtype == other[name].dtype for name in other
+        )
 
 
-def test_a_file_that_cannot_be_a_checkpoint_is_refused_in_one_sentence(saved: Checkpoint, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_a_checkpoint_is_refused_in_one_sentence(
+    saved: Checkpoint, tmp_path: Path
+) -> None:
     file = tmp_path / "checkpoint.safetensors"
     problem = r"checkpoint\.safetensors: damaged"
     saved.save(file)

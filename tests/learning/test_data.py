@@ -1,4 +1,6 @@
-"""Which places are trained on, with which the progress is watched, and by what the data are known again."""
+"""Which places are trained on, with which the progress is watched, and by what the data are known
+again.
+"""
 
 import numpy as np
 import pytest
@@ -22,12 +24,17 @@ def read(chosen: data.TrainingData) -> Pixels:
     return chosen.images.read(np.arange(len(chosen.images)))
 
 
-def test_the_training_split_comes_first_and_some_of_the_calibration_split_after_it(toy: Toy) -> None:
+def test_the_training_split_comes_first_and_some_of_the_calibration_split_after_it(
+    toy: Toy,
+) -> None:
     places, pixels = toy
     chosen = select(places, rows_of(pixels), queries=4)
     assert chosen.train == places.where(split="train")
     assert set(chosen.queries.split) == {"calibration"}
-    rows = [list(places.place_id).index(one) for one in [*chosen.train.place_id, *chosen.queries.place_id]]
+    rows = [
+        list(places.place_id).index(one)
+        for one in [*chosen.train.place_id, *chosen.queries.place_id]
+    ]
     assert len(set(rows)) == 44
     assert chosen.images.shape == (44, 48, 64, 3)
     np.testing.assert_array_equal(read(chosen), pixels[rows])
@@ -44,7 +51,9 @@ def test_a_table_without_training_split_is_refused(toy: Toy) -> None:
         select(places, rows_of(pixels[:59]), queries=4)
 
 
-def test_the_fingerprint_changes_with_any_training_place_or_image(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fingerprint_changes_with_any_training_place_or_image(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     places, pixels = toy
 
     def fingerprint(places: Places, pixels: Pixels) -> str:

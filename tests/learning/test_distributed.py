@@ -25,13 +25,17 @@ Toy = tuple[Places, Pixels]
 NewSettings = Callable[..., Settings]
 
 
-def assert_same_steps(found: dict[str, Tensor], expected: Encoder, before: Encoder, frozen: str = "none") -> None:
+def assert_same_steps(
+    found: dict[str, Tensor], expected: Encoder, before: Encoder, frozen: str = "none"
+) -> None:
     """Both moved each parameter by the same, to the rounding of float32."""
     for name, tensor in tensors(before).items():
         if name == "reduction.signs":  # those of an axis may be turned around
             assert found[name].shape == tensor.shape
         elif name.startswith("reduction."):
-            torch.testing.assert_close(found[name].abs(), tensors(expected)[name].abs(), atol=0.05, rtol=0)
+            torch.testing.assert_close(
+                found[name].abs(), tensors(expected)[name].abs(), atol=0.05, rtol=0
+            )
         elif name.startswith(frozen):
             assert found[name].equal(tensor)
         else:
@@ -60,7 +64,9 @@ main()
 def test_torchrun_with_two_processes_takes_the_steps_of_one(
     toy: Toy, settings: NewSettings, train_arguments: Callable[..., list[object]], tmp_path: Path
 ) -> None:
-    """VGG-16, three anchors divided among two processes, one at a time, with a new mining period in between."""
+    """VGG-16, three anchors divided among two processes, one at a time, with a new mining period in
+    between.
+    """
     chosen = settings(
         backbone="vgg16",
         learning_rate=0.3,
@@ -75,10 +81,19 @@ def test_torchrun_with_two_processes_takes_the_steps_of_one(
     )
     out = tmp_path / "out"
     arguments = train_arguments(chosen, out)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    torchrun = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+    ]
     script = tmp_path / "command.py"
     script.write_text(COMMAND)
-    run = subprocess.run([*torchrun, str(script), *map(str, arguments)], capture_output=True, text=True)
+    run = subprocess.run(
+        [*torchrun, str(script), *map(str, arguments)], capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("iterations ") == run.stderr.count("clusters: ") == 1
     before = train(*toy, settings(**chosen.model_dump() | {"iterations": 0}))
@@ -90,7 +105,9 @@ def test_torchrun_with_two_processes_takes_the_steps_of_one(
 def start_two(start: Callable[..., Any]) -> Callable[..., list[Any]]:
     """Start a command twice, as torchrun does, with what comes out of both."""
 
-    def begin(*arguments: object, moments: tuple[Any, Any] = (None, None), **environment: str) -> list[tuple[int, str]]:
+    def begin(
+        *arguments: object, moments: tuple[Any, Any] = (None, None), **environment: str
+    ) -> list[tuple[int, str]]:
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = str(server.getsockname()[1])
         common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **environment}
@@ -130,7 +147,10 @@ def test_five_anchors_among_two_processes(
     assert [code for code, _ in results] == [0, 0], results
     assert "iterations" in results[0][1]
     assert results[1][1] == ""
-    alone, before = train(*toy, chosen, out=tmp_path / "alone"), train(*toy, settings(**changes, iterations=0))
+    alone, before = (
+        train(*toy, chosen, out=tmp_path / "alone"),
+        train(*toy, settings(**changes, iterations=0)),
+    )
     found = load_file(out / "encoder.safetensors")
     assert_same_steps(found, alone, before, frozen="first" if trainable == "last" else "none")
     assert found["reduction.coordinates"].shape == (5, 5)
@@ -140,7 +160,9 @@ def test_five_anchors_among_two_processes(
     )
     assert [line["iteration"] for line in of_two] == [0, 1, 2, 3, 3]
     for name in ("loss", "active", "residual", "accuracy"):
-        assert [line.get(name) for line in of_two] == pytest.approx([line.get(name) for line in of_one], abs=1e-5)
+        assert [line.get(name) for line in of_two] == pytest.approx(
+            [line.get(name) for line in of_one], abs=1e-5
+        )
 
 
 @pytest.mark.medium
@@ -158,7 +180,9 @@ def test_ctrl_c_in_one_process_stops_and_saves_all_of_them(
     assert results[1][1] == ""
     assert [code for code, _ in start_two(*train_arguments(chosen, out))] == [0, 0]
     assert [code for code, _ in start_two(*train_arguments(chosen, tmp_path / "whole"))] == [0, 0]
-    stopped, whole = (load_file(folder / "encoder.safetensors") for folder in (out, tmp_path / "whole"))
+    stopped, whole = (
+        load_file(folder / "encoder.safetensors") for folder in (out, tmp_path / "whole")
+    )
     assert all(stopped[name].equal(whole[name]) for name in whole)
 
 

@@ -31,7 +31,9 @@ def places() -> Places:
 
 @pytest.fixture
 def features() -> Tensor:
-    return torch.nn.functional.normalize(torch.randn(40, 6, generator=torch.Generator().manual_seed(0)), dim=1)
+    return torch.nn.functional.normalize(
+        torch.randn(40, 6, generator=torch.Generator().manual_seed(0)), dim=1
+    )
 
 
 def by_loops(places: Places, features: Tensor, yaw_limit: float | None) -> float:
@@ -49,7 +51,11 @@ def by_loops(places: Places, features: Tensor, yaw_limit: float | None) -> float
 @pytest.mark.parametrize("yaw_limit", [None, YAW])
 @pytest.mark.parametrize("at_once", [1, 256])
 def test_against_loops_over_all_pairs(
-    yaw_limit: float | None, at_once: int, places: Places, features: Tensor, monkeypatch: pytest.MonkeyPatch
+    yaw_limit: float | None,
+    at_once: int,
+    places: Places,
+    features: Tensor,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(feature_scale, "PAIRS_AT_ONCE", at_once)
     found = measure_feature_scale(
@@ -60,7 +66,9 @@ def test_against_loops_over_all_pairs(
     assert found == pytest.approx(expected, rel=1e-6)
 
 
-def test_of_many_images_some_are_looked_at(places: Places, features: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_images_some_are_looked_at(
+    places: Places, features: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(feature_scale, "MAX_IMAGES", 25)
     asked: list[Ints] = []
 
@@ -69,7 +77,8 @@ def test_of_many_images_some_are_looked_at(places: Places, features: Tensor, mon
         return features[rows]
 
     found = [
-        measure_feature_scale(places, describe, positive_radius=RADIUS, yaw_limit=None, seed=seed) for seed in (0, 0, 1)
+        measure_feature_scale(places, describe, positive_radius=RADIUS, yaw_limit=None, seed=seed)
+        for seed in (0, 0, 1)
     ]
     assert [len(set(rows)) for rows in asked] == [25, 25, 25]
     assert asked[0].tolist() == asked[1].tolist() != asked[2].tolist()

@@ -16,7 +16,9 @@ COUNT = 120
 
 
 def loop(turns: dict[str, float], *, noise: float = 0.0, backward: str = "") -> Places:
-    """Visits of one round course of 120 m, whose yaw is the course plus the turn of the visit, in degrees."""
+    """Visits of one round course of 120 m, whose yaw is the course plus the turn of the visit, in
+    degrees.
+    """
     random = np.random.default_rng(0)
     angle = np.linspace(0, 2 * math.pi, COUNT, endpoint=False)
     x, y, yaw = [], [], []
@@ -66,7 +68,9 @@ def test_phones_that_are_mounted_85_degrees_apart_agree_afterward() -> None:
         pytest.param({"a": 40.0}, 0.0, "", id="one visit"),
     ],
 )
-def test_headings_that_do_not_contradict_stay(turns: dict[str, float], noise: float, backward: str) -> None:
+def test_headings_that_do_not_contradict_stay(
+    turns: dict[str, float], noise: float, backward: str
+) -> None:
     places = loop(turns, noise=noise, backward=backward)
     agreeing, sentence = with_agreeing_headings(places)
     np.testing.assert_array_equal(agreeing.yaw, places.yaw)

@@ -1,4 +1,6 @@
-"""The learner: its steps are those of the mean loss, however the batch is divided, and its state can be restored."""
+"""The learner: its steps are those of the mean loss, however the batch is divided, and its state
+can be restored.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +30,9 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def new_learner(toy: Toy, settings: NewSettings) -> Callable[..., Learner]:
-    """A learner that has all images of the toy world for rows, and the same first weights each time."""
+    """A learner that has all images of the toy world for rows, and the same first weights each
+    time.
+    """
 
     def build(**changes: object) -> Learner:
         plain = {"learning_rate": 0.1, "anchors": 5}
@@ -53,7 +57,9 @@ def loss() -> Loss:
 @pytest.fixture
 def tuples(toy: Toy, loss: Loss) -> Tuples:
     """Five tuples; the second is not valid for training."""
-    sampler = Sampler(toy[0].where(split="train"), positive_radius=5.0, negative_radius=12.0, negatives=4)
+    sampler = Sampler(
+        toy[0].where(split="train"), positive_radius=5.0, negative_radius=12.0, negatives=4
+    )
     drawn = sampler.draw(sampler.anchors(0, 1, 5), loss.layout, period=0)
     return replace(drawn, valid=torch.tensor([True, False, True, True, True]))
 
@@ -65,7 +71,9 @@ def step(learner: Learner, loss: Loss, tuples: Tuples, iteration: int = 1) -> Te
 
 def gradients(learner: Learner) -> dict[str, Tensor]:
     return {
-        name: parameter.grad for name, parameter in learner.encoder.named_parameters() if parameter.grad is not None
+        name: parameter.grad
+        for name, parameter in learner.encoder.named_parameters()
+        if parameter.grad is not None
     }
 
 
@@ -75,7 +83,9 @@ def test_a_step_follows_the_mean_loss_of_the_valid_tuples(
 ) -> None:
     """Against one tuple after another, each through the network by itself."""
     learner, other = new_learner(), new_learner().encoder
-    before = {name: parameter.detach().clone() for name, parameter in learner.encoder.named_parameters()}
+    before = {
+        name: parameter.detach().clone() for name, parameter in learner.encoder.named_parameters()
+    }
     reported = step(learner, loss, tuples)
     total = torch.zeros(())
     for number in (0, 2, 3, 4):
@@ -88,7 +98,9 @@ def test_a_step_follows_the_mean_loss_of_the_valid_tuples(
     for name, parameter in learner.encoder.named_parameters():
         gradient = expected[name].grad
         assert gradient is not None
-        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-5 * float(gradient.abs().max()))
+        torch.testing.assert_close(
+            found[name], gradient, rtol=1e-4, atol=1e-5 * float(gradient.abs().max())
+        )
         torch.testing.assert_close(parameter.detach(), before[name] - 0.1 * found[name])
 
 
@@ -100,14 +112,20 @@ def test_batches_hold_the_inputs_of_their_tuples_and_the_weights_of_the_mean(
     backwards = replace(tuples, rows=tuples.rows.flip(0), valid=torch.tensor([False] * 4 + [True]))
     found = list(learner.batches([tuples, backwards, tuples]))
     quarters = [0.25, 0.0, 0.25, 0.25, 0.25]
-    assert [batch.weights.tolist() for batch in found] == [quarters, [0.0, 0.0, 0.0, 0.0, 1.0], quarters]
+    assert [batch.weights.tolist() for batch in found] == [
+        quarters,
+        [0.0, 0.0, 0.0, 0.0, 1.0],
+        quarters,
+    ]
     for batch, expected in zip(found, (tuples, backwards, tuples), strict=True):
         assert batch.inputs.equal(learner.inputs.fetch(np.arange(60), CPU)[expected.rows])
         assert batch.squared_distances.equal(expected.squared_distances)
     assert list(learner.batches([])) == []
 
 
-def test_the_processes_of_a_group_share_a_batch(new_learner: Callable[..., Learner], tuples: Tuples) -> None:
+def test_the_processes_of_a_group_share_a_batch(
+    new_learner: Callable[..., Learner], tuples: Tuples
+) -> None:
     learner = new_learner(mirrored=0.5, light=0.2, negatives=4)
     changes = draw_changes(learner.settings, 0, *tuples.rows.shape, device=CPU)
     assert changes is not None
@@ -131,11 +149,16 @@ def test_averaged_weights_are_those_after_the_steps_each_counting_as_told(
         step(learner, loss, tuples, iteration)
         after.append([parameter.detach().double() for parameter in learner.parameters])
     learner.finish()
-    counting = (0.108, 0.108, 0.144, 0.24, 0.4)  # 0.6 times the next, from the last one's 1 - 0.6 down to the first two
+    # 0.6 times the next, from the last one's 1 - 0.6 down to the first two.
+    counting = (0.108, 0.108, 0.144, 0.24, 0.4)
     for number, parameter in enumerate(learner.parameters):
-        expected = sum(share * weights[number] for share, weights in zip(counting, after, strict=True))
+        expected = sum(
+            share * weights[number] for share, weights in zip(counting, after, strict=True)
+        )
         torch.testing.assert_close(parameter.detach().double(), expected, rtol=1e-5, atol=1e-7)
-        assert not torch.allclose(parameter.detach().double(), after[-1][number], rtol=1e-5, atol=1e-7)
+        assert not torch.allclose(
+            parameter.detach().double(), after[-1][number], rtol=1e-5, atol=1e-7
+        )
 
 
 def test_a_restored_learner_takes_the_same_steps(
@@ -143,11 +166,17 @@ def test_a_restored_learner_takes_the_same_steps(
 ) -> None:
     learner, other = (new_learner(averaging=0.9) for _ in range(2))
     step(learner, loss, tuples)
-    state = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in learner.state().items()}
+    state = {
+        name: tensor.clone(memory_format=torch.contiguous_format)
+        for name, tensor in learner.state().items()
+    }
     step(learner, loss, tuples)
-    other.restore(state)  # as a checkpoint has it; each tensor lies like the parameter that it belongs to
+    # As a checkpoint has it; each tensor lies like the parameter that it belongs to.
+    other.restore(state)
     for parameter, entries in other.optimizer.state.items():
-        laid_out = [entry.stride() for entry in entries.values() if entry is not None and entry.ndim]
+        laid_out = [
+            entry.stride() for entry in entries.values() if entry is not None and entry.ndim
+        ]
         assert laid_out == [parameter.stride()] * 2
     step(other, loss, tuples)
     found, expected = other.state(), learner.state()
@@ -163,10 +192,17 @@ def test_a_restored_learner_takes_the_same_steps(
 def test_distillation_adds_the_change_of_distances_between_distant_images(
     new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
-    """At the start nothing has changed; after other weights the term is the mean squared change of all pairs."""
-    learner, plain = new_learner(distillation=3.0, learning_rate=1e-9), new_learner(learning_rate=1e-9)
+    """At the start nothing has changed; after other weights the term is the mean squared change of
+    all pairs.
+    """
+    learner, plain = (
+        new_learner(distillation=3.0, learning_rate=1e-9),
+        new_learner(learning_rate=1e-9),
+    )
     learner.remember_start(60)
-    torch.testing.assert_close(step(learner, loss, tuples), step(plain, loss, tuples), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        step(learner, loss, tuples), step(plain, loss, tuples), atol=1e-4, rtol=1e-4
+    )
     with torch.no_grad():
         for one in (learner, plain):
             for parameter in one.parameters:

@@ -9,8 +9,12 @@ from mappable.places.frames import Frame
 from mappable.places.table import Places
 
 
-def _route(images: int = 120, dimensions: int = 64, noise: float = 0.3, seed: int = 0) -> tuple[Floats32, Floats]:
-    """Descriptors that change slowly along a straight route with an image every 2 m, and with passing traffic."""
+def _route(
+    images: int = 120, dimensions: int = 64, noise: float = 0.3, seed: int = 0
+) -> tuple[Floats32, Floats]:
+    """Descriptors that change slowly along a straight route with an image every 2 m, and with
+    passing traffic.
+    """
     random = np.random.default_rng(seed)
     positions = np.column_stack([2.0 * np.arange(images), np.zeros(images)])
     smooth = np.exp(-((positions[:, None, 0] - positions[None, :, 0]) ** 2) / 200)
@@ -26,13 +30,17 @@ def test_products_of_features_are_those_of_kernel_ridge_regression() -> None:
     descriptors, positions = _route(images=40)
     queries, _ = _route(images=40, seed=1)
     metric = Metric.fit(descriptors, positions, reach=20.0)
-    kernel = np.array([[np.exp(-np.linalg.norm(a - b) / 20.0) for a in positions] for b in positions])
+    kernel = np.array(
+        [[np.exp(-np.linalg.norm(a - b) / 20.0) for a in positions] for b in positions]
+    )
     inverse = np.linalg.inv(descriptors.astype(float) @ descriptors.T + RIDGE * np.eye(40))
     smoothed = queries.astype(float) @ descriptors.T @ inverse
     products = smoothed @ kernel @ smoothed.T
     lengths = np.sqrt(np.diag(products))
     features = metric.features(queries)
-    np.testing.assert_allclose(features @ features.T, products / np.outer(lengths, lengths), atol=1e-4)
+    np.testing.assert_allclose(
+        features @ features.T, products / np.outer(lengths, lengths), atol=1e-4
+    )
 
 
 def test_metres_follow_distances_on_another_day() -> None:
@@ -44,7 +52,10 @@ def test_metres_follow_distances_on_another_day() -> None:
     near = (apart > 0) & (apart <= 20.0)
     plain = np.linalg.norm(later[:, None] - descriptors[None], axis=2)
     assert np.corrcoef(metres[near], apart[near])[0, 1] > 0.9
-    assert np.corrcoef(metres[near], apart[near])[0, 1] > np.corrcoef(plain[near], apart[near])[0, 1] + 0.1
+    assert (
+        np.corrcoef(metres[near], apart[near])[0, 1]
+        > np.corrcoef(plain[near], apart[near])[0, 1] + 0.1
+    )
 
 
 def test_same_image_is_zero_metres_and_far_images_are_at_most_three_reaches() -> None:
@@ -62,7 +73,11 @@ def test_relations_of_a_distance_that_saturates() -> None:
     distances = np.minimum(metres, 30.0)
     found = relations(distances, metres, near=10.0, far=25.0)
     assert found.pearson["r1"] == found.pearson["r2"] == pytest.approx(1.0)
-    near = [(distance, truth) for distance, truth in zip(distances, metres, strict=True) if truth <= 50.0]
+    near = [
+        (distance, truth)
+        for distance, truth in zip(distances, metres, strict=True)
+        if truth <= 50.0
+    ]
     assert found.pairs == {
         "r1": int((metres <= 10).sum()),
         "r2": int((metres <= 25).sum()),

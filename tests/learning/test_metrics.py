@@ -1,4 +1,6 @@
-"""Metrics: one JSON object a line, each iteration once whatever happened between, and TensorBoard's own files."""
+"""Metrics: one JSON object a line, each iteration once whatever happened between, and TensorBoard's
+own files.
+"""
 
 import json
 from pathlib import Path
@@ -10,7 +12,10 @@ from mappable.learning.metrics import Metrics, read_metrics
 
 
 def iterations(folder: Path) -> list[int]:
-    return [json.loads(line)["iteration"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line)["iteration"]
+        for line in (folder / "metrics.jsonl").read_text().splitlines()
+    ]
 
 
 def test_each_line_is_on_disk_as_soon_as_it_is_written(tmp_path: Path) -> None:

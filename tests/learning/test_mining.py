@@ -29,7 +29,10 @@ def by_row(cache: FeatureCache) -> dict[int, list[float]]:
 
 def test_squared_distances_are_those_of_a_loop(cache: FeatureCache) -> None:
     anchors, at = torch.tensor([4, 29, 1]), by_row(cache)
-    expected = [[squared_distance(at[anchor], vector) for vector in at.values()] for anchor in anchors.tolist()]
+    expected = [
+        [squared_distance(at[anchor], vector) for vector in at.values()]
+        for anchor in anchors.tolist()
+    ]
     np.testing.assert_allclose(cache.squared_distances(anchors), expected, atol=1e-6)
 
 

@@ -32,17 +32,22 @@ Toy = tuple[Places, Pixels]
 NewSettings = Callable[..., Settings]
 BeforeStep = Callable[..., AbstractContextManager[None]]
 STEP = "mappable.learning.learner:Learner.step"
-# Just before what each run dies, having gone on from where the one before it died; iterations are counted from 1.
+# Just before what each run dies, having gone on from where the one before it died; iterations are
+# counted from 1.
 MOMENTS = [
     (STEP, 3),  # nothing is saved yet
-    ("pathlib:Path.replace", 4),  # the checkpoint of iteration 6 is written, but does not have its name yet
-    ("mappable.learning.metrics:Metrics.write", 3),  # iterations 4 and 5, of the second mining period, are reported
+    # The checkpoint of iteration 6 is written, but does not have its name yet.
+    ("pathlib:Path.replace", 4),
+    # Iterations 4 and 5, of the second mining period, are reported.
+    ("mappable.learning.metrics:Metrics.write", 3),
     (STEP, 5),  # three further steps and a checkpoint in the middle of that period
-    ("mappable.learning.learner:Learner.describe", 1),  # the next period's images are about to be described
+    # The next period's images are about to be described.
+    ("mappable.learning.learner:Learner.describe", 1),
     ("mappable.features.encoder:Encoder.save", 1),  # trained, but not saved
     ("pathlib:Path.unlink", 1),  # saved, but the last checkpoint is still there
 ]
-WHILE_FREEZING = ("mappable.features.activations:_lower", 4)  # activations of 16 of 44 images are written
+# Activations of 16 of 44 images are written.
+WHILE_FREEZING = ("mappable.features.activations:_lower", 4)
 
 
 def tensors(encoder: Encoder) -> dict[str, Tensor]:
@@ -59,7 +64,10 @@ def assert_identical(file: Path, encoder: Encoder) -> None:
 def reports(folder: Path) -> list[dict[str, Any]]:
     """What the metrics say, but for how fast it went."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{name: line[name] for name in line if name not in ("seconds", "images_per_second")} for line in lines]
+    return [
+        {name: line[name] for name in line if name not in ("seconds", "images_per_second")}
+        for line in lines
+    ]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +87,8 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
     train_arguments: Callable[..., list[object]],
     tmp_path: Path,
 ) -> None:
-    own = 7  # the seed of no other test, so that no other has left its activations beside the images
+    # The seed of no other test, so that no other has left its activations beside the images.
+    own = 7
     chosen = settings(trainable=trainable, precision=precision, monitor_every=5, seed=own)
     whole = train(*toy, chosen, out=tmp_path / "whole")
     out = tmp_path / "killed"
@@ -87,7 +96,9 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
     for name, count in [WHILE_FREEZING, *MOMENTS] if trainable == "last" else MOMENTS:
         code, text = start(*command, moment=(signal.SIGKILL, name, count)).wait()
         assert code == -signal.SIGKILL, (name, text)
-    assert {"checkpoint.safetensors", "encoder.safetensors"} <= {file.name for file in out.iterdir()}
+    assert {"checkpoint.safetensors", "encoder.safetensors"} <= {
+        file.name for file in out.iterdir()
+    }
     code, text = start(*command).wait()
     assert code == 0, text
     assert "10" in text
@@ -108,7 +119,10 @@ def test_a_stopped_run_goes_on_with_its_changes_and_its_average(
     alone: list[dict[str, Any]] = [{"mirrored": 0.5}, {"light": 0.3}, {"averaging": 0.6}]
     together = {name: value for one in alone for name, value in one.items()}
     whole = train(*toy, settings(**together))
-    with before_step(6, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(TrainingStopped, match="6 of 10"):
+    with (
+        before_step(6, lambda _: os.kill(os.getpid(), signal.SIGINT)),
+        pytest.raises(TrainingStopped, match="6 of 10"),
+    ):
         train(*toy, settings(**together), out=tmp_path)
     train(*toy, settings(**together), out=tmp_path)
     assert_identical(tmp_path / "encoder.safetensors", whole)
@@ -126,7 +140,10 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
 ) -> None:
     chosen, out = settings(checkpoint_every=100, dimensions=5), tmp_path / "out"
     code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, STEP, 6)).wait()
-    sentence = f"stopped at iteration 6 of 10, which is saved in {out}; the same command continues from there"
+    sentence = (
+        f"stopped at iteration 6 of 10, which is saved in {out}; the same command continues from"
+        " there"
+    )
     assert (code, text.splitlines()[-1]) == (130, sentence)
     assert "finishing this step and saving; a second Ctrl-C stops at once\n" in text
     # In the last step it is too late to stop: all is finished and saved first.
@@ -148,7 +165,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock of the trainer that stands still unless a test moves it: ten seconds per step."""
     now, step = [0.0], Learner.step
     for module in ("trainer", "choosing"):
-        monkeypatch.setattr(f"mappable.learning.{module}.time", SimpleNamespace(perf_counter=lambda: now[0]))
+        monkeypatch.setattr(
+            f"mappable.learning.{module}.time", SimpleNamespace(perf_counter=lambda: now[0])
+        )
 
     def slow(learner: Learner, loss: Loss, batch: Batch, *others: int) -> Tensor:
         now[0] += 10.0

@@ -1,4 +1,6 @@
-"""Settings: what is taken, what is refused and in which words, how layers merge, and that the documentation is true."""
+"""Settings: what is taken, what is refused and in which words, how layers merge, and that the
+documentation is true.
+"""
 
 import math
 import re
@@ -52,20 +54,32 @@ def test_a_file_lies_over_the_preset_and_single_values_over_both(tmp_path: Path)
 def test_the_weights_choose_the_backbone() -> None:
     assert load_settings("street").backbone == "vgg16"
     assert load_settings("street", None, ["weights=resnet50-keras"]).backbone == "resnet50_keras"
-    assert load_settings("street", None, ["weights=resnet50-torchvision", "backbone=none"]).backbone == "resnet50"
-    assert load_settings("street", None, ["weights=random", "backbone=resnet50"]).backbone == "resnet50"
+    assert (
+        load_settings("street", None, ["weights=resnet50-torchvision", "backbone=none"]).backbone
+        == "resnet50"
+    )
+    assert (
+        load_settings("street", None, ["weights=random", "backbone=resnet50"]).backbone
+        == "resnet50"
+    )
     problem = refusal("street", None, ["weights=resnet50-keras", "backbone=vgg16"])
-    assert problem.startswith("--set: weights resnet50-keras belong to backbone resnet50_keras, but backbone is vgg16")
+    assert problem.startswith(
+        "--set: weights resnet50-keras belong to backbone resnet50_keras, but backbone is vgg16"
+    )
 
 
 @pytest.mark.parametrize(("preset", "kept"), [("street", "iterations"), ("oxford", "epochs")])
-def test_a_budget_of_a_later_layer_takes_the_place_of_the_other_kind(preset: str, kept: str) -> None:
+def test_a_budget_of_a_later_layer_takes_the_place_of_the_other_kind(
+    preset: str, kept: str
+) -> None:
     assert getattr(load_settings(preset), kept) is not None
     by_epochs = load_settings(preset, None, ["epochs=0.5"])
     assert (by_epochs.iterations, by_epochs.epochs) == (None, 0.5)
     by_iterations = load_settings(preset, None, {"iterations": 7})
     assert (by_iterations.iterations, by_iterations.epochs) == (7, None)
-    unchanged = load_settings(preset, None, {"iterations": None} if kept == "epochs" else {"epochs": None})
+    unchanged = load_settings(
+        preset, None, {"iterations": None} if kept == "epochs" else {"epochs": None}
+    )
     assert unchanged == load_settings(preset)
 
 
@@ -86,7 +100,11 @@ weights_file: ~
 averaging:  .5
 """
     settings = settings_of(tmp_path, text)
-    assert (settings.size, settings.feature_scale_squared, settings.cache_size) == ((160, 120), "measure", "all")
+    assert (settings.size, settings.feature_scale_squared, settings.cache_size) == (
+        (160, 120),
+        "measure",
+        "all",
+    )
     assert (settings.yaw_limit, settings.learning_rate, settings.iterations) == (0.5236, 1e-6, 1000)
     assert (settings.geometric_weight, settings.averaging) == (5.0, 0.5)
     assert (settings.dimensions, settings.weights_file) == (None, None)
@@ -113,8 +131,14 @@ WRONG = [
     ("averaging: [1, 2]", "averaging is [1, 2], expected"),
     ("precision: half", "precision is 'half', expected auto, float32 or bfloat16"),
     ("fit: squeeze", "fit is 'squeeze', expected crop, pad or stretch"),
-    ("yaw_limit: 30", "yaw_limit is 30, expected an angle in radians, above 0 and at most pi (30 degrees are"),
-    ("feature_scale_squared: guess", "feature_scale_squared is 'guess', expected a number above 0, or measure"),
+    (
+        "yaw_limit: 30",
+        "yaw_limit is 30, expected an angle in radians, above 0 and at most pi (30 degrees are",
+    ),
+    (
+        "feature_scale_squared: guess",
+        "feature_scale_squared is 'guess', expected a number above 0, or measure",
+    ),
     ("cache_size: 0", "cache_size is 0, expected a whole number, 1 or more, or all"),
     ("cache_size: true", "cache_size is true, expected a whole number, 1 or more, or all"),
     ("size: 160", "size is 160, expected WIDTHxHEIGHT, such as 240x180, each 16 pixels or more"),
@@ -124,13 +148,20 @@ WRONG = [
     ("size: [160, 120, 3]", "size is [160, 120, 3], expected"),
     ("weights: 16", "weights is 16, expected text"),
     ("init_source: ' '", "init_source is ' ', expected text"),
-    ("loss: tripet+huber", "unknown loss 'tripet+huber'; did you mean 'triplet+huber'? The losses are triplet, "),
+    (
+        "loss: tripet+huber",
+        "unknown loss 'tripet+huber'; did you mean 'triplet+huber'? The losses are triplet, ",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("line", "sentence"), WRONG)
-def test_a_wrong_value_is_named_with_its_line_and_what_is_right(tmp_path: Path, line: str, sentence: str) -> None:
-    assert refusal_of_file(tmp_path, f"# mine\n\n{line}\n").startswith(f"mine.yaml, line 3: {sentence}")
+def test_a_wrong_value_is_named_with_its_line_and_what_is_right(
+    tmp_path: Path, line: str, sentence: str
+) -> None:
+    assert refusal_of_file(tmp_path, f"# mine\n\n{line}\n").startswith(
+        f"mine.yaml, line 3: {sentence}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,7 +175,10 @@ def test_a_wrong_value_is_named_with_its_line_and_what_is_right(tmp_path: Path, 
         ),
         (["hard_negatives=7"], "hard_negatives is 7, expected 0 to 6 "),
         (["hard_negatives=6", "loss=quadruplet"], "hard_negatives is 6, expected 0 to 5 "),
-        (["negatives=0", "hard_negatives=0"], "negatives must be 1 or more for the loss 'triplet+huber', got 0"),
+        (
+            ["negatives=0", "hard_negatives=0"],
+            "negatives must be 1 or more for the loss 'triplet+huber', got 0",
+        ),
         (
             ["mirrored=0.5", "trainable=last"],
             "mirrored is 0.5, expected 0, because trainable",
@@ -165,17 +199,28 @@ def test_values_that_do_not_go_together_are_named_with_where_the_last_came_from(
         ("seed 1\n", "mine.yaml: contains no settings; write one per line, such as `seed: 1`"),
         ("- seed\n", "mine.yaml: contains no settings"),
         ("seed: 1\nanchors 2\n", "mine.yaml, line 3: not YAML (could not find expected ':')"),
-        ("seed: 1\n  anchors: 2\n", "mine.yaml, line 2: not YAML (mapping values are not allowed here)"),
+        (
+            "seed: 1\n  anchors: 2\n",
+            "mine.yaml, line 2: not YAML (mapping values are not allowed here)",
+        ),
         ("seed: 1\n\tanchors: 2\n", "mine.yaml, line 2: not YAML ("),
         ("seed: 1\nloss: [triplet\n", "mine.yaml, line 3: not YAML ("),
-        ("seed: 1\nloss: \x07\n", "mine.yaml, line 2: not YAML (special characters are not allowed)"),
+        (
+            "seed: 1\nloss: \x07\n",
+            "mine.yaml, line 2: not YAML (special characters are not allowed)",
+        ),
         ("seed: 1\n---\nseed: 2\n", "mine.yaml, line 2: not YAML (but found another document)"),
-        ("seed: !!python/object:os.system 1\n", "mine.yaml, line 1: not YAML (could not determine a constructor"),
+        (
+            "seed: !!python/object:os.system 1\n",
+            "mine.yaml, line 1: not YAML (could not determine a constructor",
+        ),
         ("seed: 2026-02-31\n", "mine.yaml: not YAML (day"),
         ("? [seed]\n: 1\n", "mine.yaml, line 1: unknown setting"),
     ],
 )
-def test_wrong_yaml_is_one_sentence_with_file_and_line(tmp_path: Path, text: str, sentence: str) -> None:
+def test_wrong_yaml_is_one_sentence_with_file_and_line(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
     assert refusal_of_file(tmp_path, text).startswith(sentence)
 
 
@@ -186,12 +231,22 @@ def test_the_presets_of_the_paper_have_its_values() -> None:
     oxford, cold = load_settings("oxford"), load_settings("cold")
     assert (oxford.positive_radius, oxford.negative_radius, oxford.yaw_limit) == (10, 25, None)
     assert (cold.positive_radius, cold.negative_radius, cold.yaw_limit) == (1, 4, math.radians(30))
-    assert (oxford.epochs, oxford.cache_every, oxford.landmarks, oxford.size) == (2, 1000, 200, (240, 180))
+    assert (oxford.epochs, oxford.cache_every, oxford.landmarks, oxford.size) == (
+        2,
+        1000,
+        200,
+        (240, 180),
+    )
     assert (cold.epochs, cold.cache_every, cold.landmarks, cold.size) == (1, 400, 100, (320, 240))
     for paper in (oxford, cold):
         assert (paper.margin, paper.second_margin, paper.geometric_weight) == (0.1, 0.2, 0.5)
         assert (paper.feature_scale_squared, paper.huber_delta) == (2.0, 1.0)
-        assert (paper.anchors, paper.positives, paper.negatives, paper.hard_negatives) == (2, 6, 6, 3)
+        assert (paper.anchors, paper.positives, paper.negatives, paper.hard_negatives) == (
+            2,
+            6,
+            6,
+            3,
+        )
         assert (paper.learning_rate, paper.trainable) == (1e-6, "all")
 
 
@@ -200,7 +255,9 @@ def test_the_presets_of_the_paper_have_its_values() -> None:
     learning_rate=st.floats(1e-30, 1e3),
     yaw_limit=st.none() | st.floats(1e-3, math.pi),
     cache_size=st.just("all") | st.integers(1, 10**6),
-    init_source=st.text("abc 1:#-'\"{[&*!|>%@,é", min_size=1).filter(lambda text: text.strip() != ""),
+    init_source=st.text("abc 1:#-'\"{[&*!|>%@,é", min_size=1).filter(
+        lambda text: text.strip() != ""
+    ),
 )
 def test_any_values_survive_being_written(**values: Any) -> None:
     settings = load_settings("street", None, values)

@@ -1,4 +1,6 @@
-"""The beginning of a run: where the first clusters come from, and what stays frozen is computed once."""
+"""The beginning of a run: where the first clusters come from, and what stays frozen is computed
+once.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,13 +42,19 @@ def test_clusters_of_another_set(
         torch.testing.assert_close(clusters(frozen), clusters(expected))
 
 
-def test_what_is_frozen_is_computed_once_for_all_runs(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+def test_what_is_frozen_is_computed_once_for_all_runs(
+    toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
     chosen = settings(trainable="last", iterations=2)
     first = train(*toy, chosen, activations=tmp_path / "kept")
     (file,) = (tmp_path / "kept").glob("*.bin")
     before = file.stat()
     assert before.st_size == 50 * 5 * 12 * 16 * 4  # bytes
-    train(*toy, chosen.model_copy(update={"loss": "triplet", "anchors": 3}), activations=tmp_path / "kept")
+    train(
+        *toy,
+        chosen.model_copy(update={"loss": "triplet", "anchors": 3}),
+        activations=tmp_path / "kept",
+    )
     assert [one.name for one in (tmp_path / "kept").glob("*.bin")] == [file.name]
     assert (file.stat().st_mtime_ns, file.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
     assert train(*toy, chosen).fingerprint == first.fingerprint
@@ -59,7 +67,9 @@ def test_clusters_are_found_once_for_all_runs_of_a_seed(
     toy: Toy, settings: NewSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def trained(**changes: object) -> tuple[str, bool]:
-        fingerprint = train(*toy, settings(iterations=0, **changes), activations=tmp_path / "kept").fingerprint
+        fingerprint = train(
+            *toy, settings(iterations=0, **changes), activations=tmp_path / "kept"
+        ).fingerprint
         return fingerprint, "k-means" in capsys.readouterr().err
 
     first, found = trained()

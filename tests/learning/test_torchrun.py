@@ -1,4 +1,6 @@
-"""`torchrun` on one machine and on two nodes: the steps of one process, also after ranks and nodes are killed."""
+"""`torchrun` on one machine and on two nodes: the steps of one process, also after ranks and nodes
+are killed.
+"""
 
 import os
 import signal
@@ -21,8 +23,9 @@ from mappable.places.table import Places
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("sgd")]
 
 Toy = tuple[Places, Pixels]
-# `mappable ARGUMENTS` with one more folder of backbones. The processes of KILLED, in their first life, kill themselves
-# before step 6 of 10: after the checkpoint of step 3, in the middle of an epoch. With NODE, their torchrun dies first.
+# `mappable ARGUMENTS` with one more folder of backbones. The processes of KILLED, in their first
+# life, kill themselves before step 6 of 10: after the checkpoint of step 3, in the middle of an
+# epoch. With NODE, their torchrun dies first.
 COMMAND = """
 import functools, itertools, os, signal, sys
 
@@ -62,14 +65,29 @@ def chosen(small_backbone: str) -> Callable[..., Settings]:
 
 
 @pytest.fixture
-def torchrun(backbones_folder: Path, tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+def torchrun(
+    backbones_folder: Path, tmp_path: Path
+) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     """Start `torchrun OPTIONS mappable ARGUMENTS`; processes that still run at the end are killed."""
     (tmp_path / "command.py").write_text(COMMAND)
     started: list[subprocess.Popen[str]] = []
 
-    def begin(options: list[str], arguments: list[object], **variables: str) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "torch.distributed.run", *options, str(tmp_path / "command.py")]
-        environment = {**os.environ, "BACKBONES": str(backbones_folder), "OMP_NUM_THREADS": "1", **variables}
+    def begin(
+        options: list[str], arguments: list[object], **variables: str
+    ) -> "subprocess.Popen[str]":
+        command = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            *options,
+            str(tmp_path / "command.py"),
+        ]
+        environment = {
+            **os.environ,
+            "BACKBONES": str(backbones_folder),
+            "OMP_NUM_THREADS": "1",
+            **variables,
+        }
         running = subprocess.Popen(
             [*command, *map(str, arguments)],
             env=environment,
@@ -99,7 +117,9 @@ def assert_same_steps(folder: Path, toy: Toy, chosen: Callable[..., Settings]) -
     """The encoder in the folder moved as that of one process did, to the rounding of float32."""
     alone, before = train(*toy, chosen()), train(*toy, chosen(iterations=0))
     found = weights(folder)
-    for (name, end), start in zip(alone.state_dict().items(), before.state_dict().values(), strict=True):
+    for (name, end), start in zip(
+        alone.state_dict().items(), before.state_dict().values(), strict=True
+    ):
         step = end - start
         assert step.norm() > 1e-4 * start.norm(), name
         assert (found[name.removeprefix("backbone.")] - end).norm() < 1e-4 * step.norm(), name
@@ -123,12 +143,20 @@ def test_a_killed_rank_is_started_again_and_the_result_is_the_same(
     assert_same_steps(tmp_path / "whole", toy, chosen)
     for killed in ("0", "1"):
         out = tmp_path / f"killed {killed}"
-        text = ended(torchrun([*TWO, "--max-restarts", "1"], train_arguments(chosen(), out), KILLED=killed))
+        text = ended(
+            torchrun([*TWO, "--max-restarts", "1"], train_arguments(chosen(), out), KILLED=killed)
+        )
         assert text.count("training on 40 references") == 2  # it was started twice
         assert ("lost another process" in text) == (killed == "1")  # only process 0 prints
-        assert {name for name, one in weights(out).items() if not one.equal(weights(tmp_path / "whole")[name])} == set()
+        assert {
+            name
+            for name, one in weights(out).items()
+            if not one.equal(weights(tmp_path / "whole")[name])
+        } == set()
         lines = (out / "metrics.jsonl").read_text().splitlines()
-        assert [f'"iteration": {number}' in line for number, line in enumerate(lines, 1)] == [True] * 10
+        assert [f'"iteration": {number}' in line for number, line in enumerate(lines, 1)] == [
+            True
+        ] * 10
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -144,11 +172,19 @@ def test_two_nodes_train_together_and_one_goes_on_if_the_other_dies(
         port = server.getsockname()[1]
     quick = "last_call_timeout=5,keep_alive_interval=1,keep_alive_max_attempt=3"
     options = ["--nnodes", "1:2" if killed else "2", "--nproc-per-node", "1", "--max-restarts", "2"]
-    options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "toy"]
+    options += [
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        f"127.0.0.1:{port}",
+        "--rdzv-id",
+        "toy",
+    ]
     options += ["--rdzv-conf", quick, "--local-addr", "127.0.0.1"]
     arguments, out = train_arguments(chosen(), tmp_path / "out"), tmp_path / "out"
     first = torchrun(options, arguments)
-    # The node that dies must not be the one that keeps the store of torchrun: that is the first to listen.
+    # The node that dies must not be the one that keeps the store of torchrun: that is the first to
+    # listen.
     while first.poll() is None and not _listens(port):
         time.sleep(0.1)
     second = torchrun(options, arguments, **({"KILLED": "0,1", "NODE": "1"} if killed else {}))

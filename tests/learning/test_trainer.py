@@ -61,7 +61,9 @@ def reported(folder: Path) -> list[float]:
 
 
 def test_a_seed_decides_on_every_bit(toy: Toy, settings: NewSettings) -> None:
-    first, again, other = (train(*toy, settings(iterations=4, seed=seed)).fingerprint for seed in (3, 3, 4))
+    first, again, other = (
+        train(*toy, settings(iterations=4, seed=seed)).fingerprint for seed in (3, 3, 4)
+    )
     assert first == again != other
 
 
@@ -77,10 +79,14 @@ def test_one_seed_gives_every_loss_the_same_anchors_and_positives(
         steps.clear()
     assert len(seen) == 1
     train(*toy, settings(iterations=3, cache_every=2, landmarks=0, mirrored=0.5, light=0.3))
-    assert torch.cat([tuples.rows[:, :3] for tuples in steps]).numpy().tobytes() in {rows for rows, _ in seen}
+    assert torch.cat([tuples.rows[:, :3] for tuples in steps]).numpy().tobytes() in {
+        rows for rows, _ in seen
+    }
     steps.clear()
     train(*toy, settings(iterations=3, seed=1))
-    assert torch.cat([tuples.rows[:, :3] for tuples in steps]).numpy().tobytes() not in {rows for rows, _ in seen}
+    assert torch.cat([tuples.rows[:, :3] for tuples in steps]).numpy().tobytes() not in {
+        rows for rows, _ in seen
+    }
 
 
 def test_the_loss_falls(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
@@ -90,7 +96,9 @@ def test_the_loss_falls(toy: Toy, settings: NewSettings, tmp_path: Path) -> None
     assert np.mean(losses[-15:]) < 0.7 * np.mean(losses[:15])
 
 
-def test_the_folder_of_a_run_says_all_about_it(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+def test_the_folder_of_a_run_says_all_about_it(
+    toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
     chosen = settings(iterations=5, monitor_every=2, checkpoint_every=1)
     encoder = train(*toy, chosen, out=tmp_path / "new/out")
     assert {file.name for file in (tmp_path / "new/out").iterdir()} - {".lock"} == {
@@ -130,11 +138,15 @@ def test_distances_are_proportional_after_a_geometric_loss_alone(
     about = Encoder.load(tmp_path / "encoder.safetensors").about
     assert about.proportional == proportional
     assert about.feature_scale_squared is not None
-    expected = 25 / about.feature_scale_squared if proportional and about.feature_scale_squared else None
+    expected = (
+        25 / about.feature_scale_squared if proportional and about.feature_scale_squared else None
+    )
     assert about.squared_distance_per_squared_feature == expected
 
 
-def test_a_reduction_is_fitted_after_training(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+def test_a_reduction_is_fitted_after_training(
+    toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
     chosen = settings(iterations=3)
     whole = train(*toy, chosen)
     train(*toy, chosen.model_copy(update={"dimensions": 5}), out=tmp_path)
@@ -145,32 +157,54 @@ def test_a_reduction_is_fitted_after_training(toy: Toy, settings: NewSettings, t
         assert name.startswith("reduction.") or tensor.equal(trained[name])
     raw = torch.from_numpy(whole.embed(toy[1][toy[0].split == "train"], precision="float32"))
     expected = fit_reduction(raw, 5, parts=chosen.clusters)
-    torch.testing.assert_close(encoder.get_buffer("reduction.mixing").abs(), expected.mixing.abs(), atol=0.05, rtol=0)
+    torch.testing.assert_close(
+        encoder.get_buffer("reduction.mixing").abs(), expected.mixing.abs(), atol=0.05, rtol=0
+    )
     assert encoder.about.feature_scale_squared == whole.about.feature_scale_squared is not None
     assert encoder.about.settings["dimensions"] == encoder.about.dimensions == 5
 
 
 def test_conv5_of_vgg16_learns_and_nothing_below_it(toy: Toy, settings: NewSettings) -> None:
-    chosen = settings(backbone="vgg16", trainable="last", iterations=1, feature_scale_squared=1.0, landmarks=0)
+    chosen = settings(
+        backbone="vgg16", trainable="last", iterations=1, feature_scale_squared=1.0, landmarks=0
+    )
     encoder = train(*toy, chosen)
     created = Encoder.create(weights="random", size=(64, 48), clusters=4).state_dict()
-    changed = {name for name, tensor in encoder.state_dict().items() if not tensor.equal(created[name])}
-    conv5 = {f"backbone.features.{number}.{kind}" for number in (24, 26, 28) for kind in ("weight", "bias")}
+    changed = {
+        name for name, tensor in encoder.state_dict().items() if not tensor.equal(created[name])
+    }
+    conv5 = {
+        f"backbone.features.{number}.{kind}"
+        for number in (24, 26, 28)
+        for kind in ("weight", "bias")
+    }
     assert changed == conv5 | {"aggregator.assignment", "aggregator.centres"}
 
 
 # What is refused at once
 
 
-def test_what_cannot_be_trained_on_is_refused_at_once(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+def test_what_cannot_be_trained_on_is_refused_at_once(
+    toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
     places, pixels = toy
     untrained = places.replace(split=["test"] * 60)
     for table, images, changes, problem in (
         (places, pixels[:, :24], {}, r"shape \(60, 24, 64, 3\), expected .*48, 64"),
         (places, pixels / 255, {}, "images are float64"),
         (untrained, pixels, {}, r"60 places.*'train'"),
-        (places, pixels, {"positive_radius": 1.0}, r"none of the 40 training places has another place within 1 m"),
-        (places, pixels, {"negative_radius": 99.0}, r"none of the 40 training places has 3 places at least 99 m away"),
+        (
+            places,
+            pixels,
+            {"positive_radius": 1.0},
+            r"none of the 40 training places has another place within 1 m",
+        ),
+        (
+            places,
+            pixels,
+            {"negative_radius": 99.0},
+            r"none of the 40 training places has 3 places at least 99 m away",
+        ),
         (places, pixels, {"anchors": 41}, r"41 anchors.*40 places"),
         (places, pixels, {"weights": "vgg19"}, "vgg19"),
     ):
@@ -187,7 +221,11 @@ def test_what_cannot_be_trained_on_is_refused_at_once(toy: Toy, settings: NewSet
 
 
 def test_a_batch_without_a_valid_tuple_is_left_out(
-    toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy: Toy,
+    settings: NewSettings,
+    before_step: BeforeStep,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No step, not even one that momentum would take, and no report; also by a run that goes on."""
     draw = Sampler.draw
@@ -199,14 +237,28 @@ def test_a_batch_without_a_valid_tuple_is_left_out(
 
     monkeypatch.setattr(Sampler, "draw", invalid)
     chosen = settings(cache_size="all", loss="quadruplet+huber")
-    two, three = (train(*toy, chosen.model_copy(update={"iterations": count})).fingerprint for count in (2, 3))
+    two, three = (
+        train(*toy, chosen.model_copy(update={"iterations": count})).fingerprint for count in (2, 3)
+    )
     assert two == three
     whole = train(*toy, chosen)
-    with before_step(2, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(TrainingStopped):
+    with (
+        before_step(2, lambda _: os.kill(os.getpid(), signal.SIGINT)),
+        pytest.raises(TrainingStopped),
+    ):
         train(*toy, chosen, out=tmp_path)
     found = train(*toy, chosen, out=tmp_path)
     assert found.fingerprint == whole.fingerprint != two
-    assert [line["iteration"] for line in lines(tmp_path) if "loss" in line] == [1, 2, 4, 5, 6, 8, 9, 10]
+    assert [line["iteration"] for line in lines(tmp_path) if "loss" in line] == [
+        1,
+        2,
+        4,
+        5,
+        6,
+        8,
+        9,
+        10,
+    ]
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_images(
@@ -221,7 +273,10 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_images(
     text = str(caught.value)
     assert text.startswith("the loss became nan at iteration 5, on the tuple images/")
     assert text.count("images/") == 6
-    assert f"; the checkpoint of iteration 3 is kept in {tmp_path}; check these images, or lower learning" in text
+    assert (
+        f"; the checkpoint of iteration 3 is kept in {tmp_path}; check these images, or lower"
+        " learning" in text
+    )
     assert [line["iteration"] for line in lines(tmp_path) if "loss" in line] == [1, 2, 3, 4]
     assert train(*toy, settings(), out=tmp_path).fingerprint == whole.fingerprint
 
@@ -233,9 +288,15 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_images(
 
 
 def test_only_images_that_are_trained_on_are_read(
-    toy: Toy, settings: NewSettings, tmp_path: Path, before_step: BeforeStep, monkeypatch: pytest.MonkeyPatch
+    toy: Toy,
+    settings: NewSettings,
+    tmp_path: Path,
+    before_step: BeforeStep,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those of batches that are left out, and of steps that were taken before a run stopped, are not."""
+    """Those of batches that are left out, and of steps that were taken before a run stopped, are
+    not.
+    """
     asked: list[int] = []
     draw, batches = Sampler.draw, Learner.batches
 
@@ -251,7 +312,10 @@ def test_only_images_that_are_trained_on_are_read(
     monkeypatch.setattr(Sampler, "draw", invalid)
     monkeypatch.setattr(Learner, "batches", watched)
     chosen = settings(iterations=10, checkpoint_every=100)
-    with before_step(5, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(TrainingStopped):
+    with (
+        before_step(5, lambda _: os.kill(os.getpid(), signal.SIGINT)),
+        pytest.raises(TrainingStopped),
+    ):
         train(*toy, chosen, out=tmp_path)
     assert asked == [3, 3]
     train(*toy, chosen, out=tmp_path)  # from iteration 8 on, the last of the second period
@@ -265,10 +329,14 @@ def test_a_new_loss_is_a_function_and_a_line_of_the_registry(
 
     def soft_triplet(distances: TupleDistances, margins: Margins) -> Tensor:
         called.append(distances.negative.shape)
-        return torch.nn.functional.softplus(margins.first + distances.best[:, None] - distances.negative).sum(dim=1)
+        return torch.nn.functional.softplus(
+            margins.first + distances.best[:, None] - distances.negative
+        ).sum(dim=1)
 
     monkeypatch.setitem(VISUAL, "soft-triplet", soft_triplet)
-    monkeypatch.setattr(loss_module, "LOSS_NAMES", (*LOSS_NAMES, "soft-triplet", "soft-triplet+huber"))
+    monkeypatch.setattr(
+        loss_module, "LOSS_NAMES", (*LOSS_NAMES, "soft-triplet", "soft-triplet+huber")
+    )
     before = train(*toy, settings(iterations=0, landmarks=0))
     after = train(*toy, settings(loss="soft-triplet+huber", iterations=1, landmarks=0))
     assert called

@@ -1,4 +1,6 @@
-"""Building a map of descriptors that are there already: whose places are landmarks, and whose calibrate."""
+"""Building a map of descriptors that are there already: whose places are landmarks, and whose
+calibrate.
+"""
 
 import math
 from dataclasses import replace
@@ -20,7 +22,9 @@ pytestmark = pytest.mark.medium
 
 
 def gathered(town: Any, every: int = 5, **columns: Any) -> Described:
-    """The landmarks of the town as a training split, and one in `every` images of a drive to calibrate by."""
+    """The landmarks of the town as a training split, and one in `every` images of a drive to
+    calibrate by.
+    """
     train = town.landmarks.places.replace(split="train", **columns)
     at, descriptors = (one[::every] for one in town.known)
     known = town.places(at, "known", split="calibration", **columns)
@@ -29,12 +33,18 @@ def gathered(town: Any, every: int = 5, **columns: Any) -> Described:
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
-def test_training_places_are_landmarks_and_others_calibrate(dimensions: int, town: Any, hills: Any) -> None:
+def test_training_places_are_landmarks_and_others_calibrate(
+    dimensions: int, town: Any, hills: Any
+) -> None:
     world = town if dimensions == 2 else hills
     built = build_map_of(gathered(world), world.encoder, every=True)
     assert built.landmarks.places.place_id.tolist() == world.landmarks.places.place_id.tolist()
     assert built.calibration is not None
-    assert (built.calibration.calibrated_on, built.calibration.images, built.calibration.elsewhere) == (
+    assert (
+        built.calibration.calibrated_on,
+        built.calibration.images,
+        built.calibration.elsewhere,
+    ) == (
         "a drive",
         100,
         0,
@@ -51,21 +61,26 @@ def test_roles_stand_in_for_splits(town: Any) -> None:
     places = described.places.replace(split="", role=roles)
     built = build_map_of(Described(places, described.descriptors), town.encoder, every=True)
     assert set(built.landmarks.places.role) == {"reference"}
-    assert (built.calibration.calibrated_on, built.calibration.images) == ("own visit", count)  # no query calibrates
+    # No query calibrates.
+    assert (built.calibration.calibrated_on, built.calibration.images) == ("own visit", count)
     queries = Described(places[count:], described.descriptors[count:])
     with pytest.raises(BadInputError, match="landmark"):
         build_map_of(queries, town.encoder)
 
 
 def two_visits(town: Any, every: int = 2) -> Described:
-    """The known drive as the visit `monday`, and every second image of it with other noise as `tuesday`."""
+    """The known drive as the visit `monday`, and every second image of it with other noise as
+    `tuesday`.
+    """
     at = town.known[0][::every]
     both = concatenate([town.places(at, name, sequence=name) for name in ("monday", "tuesday")])
     return Described(both, np.concatenate([town.known[1][::every], town.describe(at, 7)]))
 
 
 def about(**changes: Any) -> About:
-    return About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), **changes)
+    return About(
+        weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), **changes
+    )
 
 
 def test_visits_calibrate_a_map_of_the_others_unless_they_trained_the_encoder(town: Any) -> None:
@@ -77,13 +92,20 @@ def test_visits_calibrate_a_map_of_the_others_unless_they_trained_the_encoder(to
     off = np.linalg.norm([one.coordinates for one in found] - town.drive[0], axis=1)
     held = [
         one.low
-        <= math.dist(at, built.landmarks.places.positions[list(built.landmarks.places.place_id).index(one.landmark)])
+        <= math.dist(
+            at,
+            built.landmarks.places.positions[
+                list(built.landmarks.places.place_id).index(one.landmark)
+            ],
+        )
         <= one.high
         for one, at in zip(found, town.drive[0], strict=True)
     ]
     assert np.median(off) < 2
     assert np.mean(held) > 0.85
-    trained = replace(two_visits(town), encoder=town.encoder, about=about(sequences=("monday", "tuesday")))
+    trained = replace(
+        two_visits(town), encoder=town.encoder, about=about(sequences=("monday", "tuesday"))
+    )
     assert build_map_of(trained, every=True).calibration.calibrated_on == "own visit"
 
 
@@ -92,9 +114,14 @@ def test_images_in_another_frame_do_not_calibrate(town: Any) -> None:
     places = described.places
     frame = np.where(places.split == "train", "town", "village").astype(object)
     sequence = places.split
-    places = places.replace(frame=frame, frames=[Frame("town"), Frame("village")], sequence=sequence)
+    places = places.replace(
+        frame=frame, frames=[Frame("town"), Frame("village")], sequence=sequence
+    )
     built = build_map_of(Described(places, described.descriptors), town.encoder, every=True)
-    assert (built.calibration.calibrated_on, built.calibration.images) == ("own visit", len(town.landmarks))
+    assert (built.calibration.calibrated_on, built.calibration.images) == (
+        "own visit",
+        len(town.landmarks),
+    )
     assert list(built.landmarks.places.frames) == ["town"]
 
 

@@ -23,8 +23,11 @@ def test_images_are_added_where_they_were_taken(town: Any, sequence: bool) -> No
     assert np.median(np.linalg.norm(off, axis=1)) < 1.0
     assert more.landmarks.estimated.tolist() == [False] * len(town.landmarks) + [True] * len(fresh)
     assert set(fresh.condition) == {"dusk"}
-    assert more.landmarks.places[: len(town.landmarks)] == town.landmarks.places  # the measured ones are as they were
-    squared = np.einsum("ni,nij,nj->n", off, np.linalg.inv(more.landmarks.covariance[len(town.landmarks) :]), off)
+    # The measured ones are as they were.
+    assert more.landmarks.places[: len(town.landmarks)] == town.landmarks.places
+    squared = np.einsum(
+        "ni,nij,nj->n", off, np.linalg.inv(more.landmarks.covariance[len(town.landmarks) :]), off
+    )
     assert np.median(squared) / 1.39 < 2.0  # the chi-square median of two dimensions
 
 
@@ -40,6 +43,8 @@ def test_no_image_is_laid_on_a_measured_one(town: Any) -> None:
     copies = town.places(np.zeros((len(town.landmarks), 2)), "copies")
     more = densify(town.map, copies, town.landmarks.store.take(np.arange(len(town.landmarks))))
     apart = np.linalg.norm(
-        more.landmarks.places.positions[len(town.landmarks) :, None] - town.landmarks.places.positions, axis=2
+        more.landmarks.places.positions[len(town.landmarks) :, None]
+        - town.landmarks.places.positions,
+        axis=2,
     )
     assert not len(apart) or apart.min() > 0.02 * SPACING

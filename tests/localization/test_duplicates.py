@@ -1,4 +1,6 @@
-"""Maps of duplicated images and places: positions stay finite and right, and confidence does not grow."""
+"""Maps of duplicated images and places: positions stay finite and right, and confidence does not
+grow.
+"""
 
 import numpy as np
 import pytest

@@ -49,7 +49,9 @@ def walls(visits: int = 3, noise: float = 0.02) -> Described:
         sequence=names,
         frames=Frame("town"),
     )
-    return Described(places, (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32), "made up")
+    return Described(
+        places, (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32), "made up"
+    )
 
 
 def test_each_visit_is_left_out_and_the_advice_follows_from_what_was_found() -> None:
@@ -72,7 +74,9 @@ def test_each_visit_is_left_out_and_the_advice_follows_from_what_was_found() -> 
     assert "once more" in advise(None, one_visit, why_not="", warnings=0)[0]
 
 
-def test_the_coverage_of_maps_of_one_visit_says_nothing_about_a_map_that_another_visit_calibrated() -> None:
+def test_the_coverage_of_maps_of_one_visit_says_nothing_about_a_map_that_another_visit_calibrated() -> (
+    None
+):
     of_one = estimate(walls(2), 10.0)
     assert {one.source for one in of_one.visits} == {"own visit"}
     for source, low in (("own visit", 0.85), ("other visits", 0.75)):

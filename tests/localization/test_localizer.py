@@ -25,13 +25,19 @@ def motions(positions: Any, seed: int = 0, error: float = 0.05) -> list[Odometry
     random = np.random.default_rng(seed)
     ways = np.diff(positions[:, :2], axis=0, prepend=positions[:1, :2])
     lengths = np.linalg.norm(ways, axis=1, keepdims=True)
-    return [Odometry(*way, 0.0) for way in (ways + error * lengths * random.normal(size=ways.shape)).tolist()]
+    return [
+        Odometry(*way, 0.0)
+        for way in (ways + error * lengths * random.normal(size=ways.shape)).tolist()
+    ]
 
 
-def follow(localizer: Localizer, descriptors: Any, odometry: Any = None, start: float = 0.0) -> list[Estimate]:
+def follow(
+    localizer: Localizer, descriptors: Any, odometry: Any = None, start: float = 0.0
+) -> list[Estimate]:
     given = [None] * len(descriptors) if odometry is None else odometry
     return [
-        localizer.update(seen, start + n, moved) for n, (seen, moved) in enumerate(zip(descriptors, given, strict=True))
+        localizer.update(seen, start + n, moved)
+        for n, (seen, moved) in enumerate(zip(descriptors, given, strict=True))
     ]
 
 
@@ -57,7 +63,9 @@ def test_a_drive_is_followed_from_its_third_image(town: Any, localizer: Localize
 def test_odometry_helps_where_images_show_little(town: Any, localizer: Localizer) -> None:
     """Half of each image is noise."""
     positions, random = town.drive[0][::2], np.random.default_rng(3)
-    noisy = town.drive[1][::2] + 1.2 / np.sqrt(192) * random.normal(size=(len(positions), 192)).astype(np.float32)
+    noisy = town.drive[1][::2] + 1.2 / np.sqrt(192) * random.normal(
+        size=(len(positions), 192)
+    ).astype(np.float32)
     noisy /= np.linalg.norm(noisy, axis=1, keepdims=True)
     alone = off(follow(localizer, noisy), positions)
     localizer.reset()
@@ -66,7 +74,9 @@ def test_odometry_helps_where_images_show_little(town: Any, localizer: Localizer
 
 
 @pytest.mark.parametrize("with_odometry", [False, True])
-def test_a_carried_off_camera_is_found_again(town: Any, localizer: Localizer, with_odometry: bool) -> None:
+def test_a_carried_off_camera_is_found_again(
+    town: Any, localizer: Localizer, with_odometry: bool
+) -> None:
     """Odometry knows nothing of it."""
     rows = np.concatenate([np.arange(0, 100, 2), np.arange(300, 400, 2), np.arange(120, 220, 2)])
     positions = town.drive[0][rows]
@@ -77,7 +87,8 @@ def test_a_carried_off_camera_is_found_again(town: Any, localizer: Localizer, wi
     trusted, errors = np.array([one.trusted for one in found]), off(found, positions)
     assert (errors[trusted] > 15).mean() < 0.05
     for jump in (50, 100):
-        assert not trusted[jump : jump + 2].any()  # the place must be certain again for three images
+        # The place must be certain again for three images.
+        assert not trusted[jump : jump + 2].any()
         assert (trusted & (errors < 10))[jump : jump + 10].any()
 
 
@@ -91,7 +102,11 @@ def test_standing_still_and_reversing(town: Any, localizer: Localizer) -> None:
 def test_images_from_elsewhere_are_not_trusted(town: Any, localizer: Localizer) -> None:
     found = follow(localizer, town.absent[:60])
     assert np.mean([one.trusted for one in found]) < 0.1
-    assert {one.state for one in found if not one.trusted} <= {"lost", "several places", "off the map"}
+    assert {one.state for one in found if not one.trusted} <= {
+        "lost",
+        "several places",
+        "off the map",
+    }
 
 
 @pytest.mark.parametrize("every", [2, 4])
@@ -147,7 +162,9 @@ def test_a_bad_update_is_refused_and_the_next_one_counts(
     assert found[-1].trusted
 
 
-def test_a_long_pause_forgets_the_place_but_a_slower_camera_is_followed(town: Any, localizer: Localizer) -> None:
+def test_a_long_pause_forgets_the_place_but_a_slower_camera_is_followed(
+    town: Any, localizer: Localizer
+) -> None:
     descriptors = town.drive[1][::2]
     assert follow(localizer, descriptors[:20])[-1].trusted
     found = [localizer.update(descriptors[20 + n], 1000.0 * (n + 1)) for n in range(10)]
@@ -163,7 +180,9 @@ def test_headings_come_from_the_landmarks(town: Any) -> None:
     bare = replace(town.bare, places=places)
     known, seen = town.known
     along = np.interp(known[:, 0], np.sort(at[:, 0]), yaw[np.argsort(at[:, 0])])
-    located = Map(bare.with_calibration(calibrate(bare, (town.places(known, "known", yaw=along), seen))))
+    located = Map(
+        bare.with_calibration(calibrate(bare, (town.places(known, "known", yaw=along), seen)))
+    )
     found = follow(Localizer(located), town.drive[1][::2])
     truth = np.interp(town.drive[0][::2, 0], np.sort(at[:, 0]), yaw[np.argsort(at[:, 0])])
     errors = np.abs(np.array([one.heading for one in found]) - truth)
@@ -171,6 +190,8 @@ def test_headings_come_from_the_landmarks(town: Any) -> None:
     assert found[0].heading_deviation is not None
     single = located.locate_all(town.drive[1][::2])
     held = [
-        abs(one.heading - angle) <= one.heading_error for one, angle in zip(single, truth, strict=True) if one.heading
+        abs(one.heading - angle) <= one.heading_error
+        for one, angle in zip(single, truth, strict=True)
+        if one.heading
     ]
     assert np.mean(held) > 0.8

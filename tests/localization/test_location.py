@@ -39,12 +39,17 @@ def test_a_distance_has_a_unit_beside_it_and_an_interval_round_it(found: Locatio
 def test_every_output_has_every_field(town: Any, found: Location, tmp_path: Path) -> None:
     entry = json.loads(json.dumps(asdict(found), allow_nan=False))
     assert list(entry) == NAMES
-    answered = json.loads(adapter(Positions).dump_json(Positions([found, UNREAD], None)))["positions"]
+    answered = json.loads(adapter(Positions).dump_json(Positions([found, UNREAD], None)))[
+        "positions"
+    ]
     assert answered == [entry, {"image": "b.jpg", "error": "b.jpg: not an image"}]
     places = town.places(np.zeros((2, 2)), "images")
     write_csv(tmp_path / "out.csv", poses_of_locations(town.landmarks, places, [found, UNREAD]))
     row, other = csv.DictReader((tmp_path / "out.csv").read_text().splitlines())
-    split = {"coordinates": {"x", "y"}, "covariance": {"covariance_xx", "covariance_xy", "covariance_yy"}}
+    split = {
+        "coordinates": {"x", "y"},
+        "covariance": {"covariance_xx", "covariance_xy", "covariance_yy"},
+    }
     assert set(row) == set(NAMES) - set(split) | set.union(*split.values())
     for name in set(NAMES) & set(row) - {"candidates"}:
         assert row[name] == ("" if entry[name] is None else str(entry[name]))
@@ -52,10 +57,14 @@ def test_every_output_has_every_field(town: Any, found: Location, tmp_path: Path
     assert {name: value for name, value in other.items() if value} == asdict(UNREAD)
 
 
-def test_a_field_that_is_added_appears_everywhere(found: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_field_that_is_added_appears_everywhere(
+    found: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from dataclasses import make_dataclass
 
-    longer = make_dataclass("Longer", [("floor", float)], bases=(Location,), kw_only=True, frozen=True)
+    longer = make_dataclass(
+        "Longer", [("floor", float)], bases=(Location,), kw_only=True, frozen=True
+    )
     monkeypatch.setattr(location, "Location", longer)
     more = longer(**vars(found), floor=1.5)
     assert asdict(more)["floor"] == 1.5

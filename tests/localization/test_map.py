@@ -34,12 +34,16 @@ class ByColor:
 @pytest.fixture
 def town_map(town: Any) -> Map:
     """The town, with an encoder for images whose red is a row of its drive."""
-    about = About(size=(32, 24), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), backbone="small", weights="")
+    about = About(
+        size=(32, 24), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), backbone="small", weights=""
+    )
     return Map(town.landmarks, encoder=ByColor(town.drive[1], about, town.encoder))  # type: ignore[arg-type]
 
 
 def same(one: Any, other: Location) -> bool:
-    """Whether two locations are of one place. Images of one call share their shift, so they differ a little."""
+    """Whether two locations are of one place. Images of one call share their shift, so they differ
+    a little.
+    """
     close = np.allclose(one.coordinates, other.coordinates, atol=2.0)
     return bool(close) and one.unit == other.unit
 
@@ -64,7 +68,9 @@ def test_a_file_gives_one_location(town_map: Map, town: Any, drive: Path) -> Non
     assert town_map.locate(drive / "05.png", coverage=0.5).coverage == 0.5
 
 
-def test_a_folder_gives_an_entry_per_image_also_for_one_that_cannot_be_read(town_map: Map, drive: Path) -> None:
+def test_a_folder_gives_an_entry_per_image_also_for_one_that_cannot_be_read(
+    town_map: Map, drive: Path
+) -> None:
     (drive / "05.png").write_text("no image")
     found = town_map.locate_all(drive)
     assert [Path(one.image).name for one in found] == [f"{row:02d}.png" for row in range(12)]
@@ -76,7 +82,9 @@ def test_a_folder_gives_an_entry_per_image_also_for_one_that_cannot_be_read(town
         town_map.locate(drive / "05.png")
 
 
-def test_arrays_of_any_size_are_resized_as_files_are(town_map: Map, drive: Path, tmp_path: Path) -> None:
+def test_arrays_of_any_size_are_resized_as_files_are(
+    town_map: Map, drive: Path, tmp_path: Path
+) -> None:
     expected = town_map.locate(drive / "03.png")
     assert town_map.locate(picture(3, 64, 48)) == replace(expected, image="0")
     several = town_map.locate_all(np.stack([picture(9), picture(3)]))
@@ -94,7 +102,9 @@ def test_a_sequence_is_located_as_a_whole(town_map: Map, town: Any, drive: Path)
     expected = [one.coordinates for one in town_map.locate_drive(town.drive[1][:12])]
     arrays = np.stack([picture(row) for row in range(12)])
     for images in (drive, sorted(drive.iterdir()), arrays):
-        assert [one.coordinates for one in town_map.locate_drive(images) if isinstance(one, Location)] == expected
+        assert [
+            one.coordinates for one in town_map.locate_drive(images) if isinstance(one, Location)
+        ] == expected
     assert len(town_map.locate_drive(drive / "00.png")) == 1
 
 

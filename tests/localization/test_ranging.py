@@ -28,14 +28,23 @@ def test_ranges_are_those_between_the_images(town: Any, monkeypatch: pytest.Monk
 
 
 def spread(town: Any, count: int, share: float) -> np.ndarray:
-    """Descriptors whose distances from each other are all about this share of the largest that gives a range."""
+    """Descriptors whose distances from each other are all about this share of the largest that
+    gives a range.
+    """
     noise = np.random.default_rng(0).normal(size=(count, 192))
-    noise *= share * town.calibration.growth.valid / np.sqrt(2) / np.linalg.norm(noise, axis=1, keepdims=True)
+    noise *= (
+        share
+        * town.calibration.growth.valid
+        / np.sqrt(2)
+        / np.linalg.norm(noise, axis=1, keepdims=True)
+    )
     return (noise + np.ones(192) / np.sqrt(192)).astype(np.float32)
 
 
 @pytest.mark.parametrize("count", [20, 150])
-def test_images_that_all_look_alike_are_refused_where_their_order_counts(town: Any, count: int) -> None:
+def test_images_that_all_look_alike_are_refused_where_their_order_counts(
+    town: Any, count: int
+) -> None:
     alike = spread(town, count, 0.95)
     message = (
         r"9\d\.\d % of all pairs and [\d.]+ % of consecutive pairs have a range, "
@@ -43,7 +52,9 @@ def test_images_that_all_look_alike_are_refused_where_their_order_counts(town: A
     )
     with pytest.raises(BadInputError, match=message):
         ranges_between(town.calibration, alike)
-    assert len(ranges_between(town.calibration, alike, ordered=False)) > 0.9 * count * (count - 1) / 2
+    assert (
+        len(ranges_between(town.calibration, alike, ordered=False)) > 0.9 * count * (count - 1) / 2
+    )
     assert len(ranges_between(town.calibration, alike[:8])) > 20  # too few to judge
 
 
@@ -77,9 +88,13 @@ def test_drives_that_stand_still_come_back_are_short_or_sparse_have_ranges(town:
         "still": spread(town, 60, 0.3),
         "identical": np.repeat(seen[:1], 20, axis=0),
         "short": seen[:20],
-        "half of it still": np.concatenate([seen[:100], town.describe(np.repeat(positions[99:100], 100, axis=0), 8)]),
+        "half of it still": np.concatenate(
+            [seen[:100], town.describe(np.repeat(positions[99:100], 100, axis=0), 8)]
+        ),
         "there and back": np.concatenate([seen, town.describe(positions[::-1], 9)]),
-        "three laps": np.concatenate([town.describe(positions[:100], seed) for seed in (10, 11, 12)]),
+        "three laps": np.concatenate(
+            [town.describe(positions[:100], seed) for seed in (10, 11, 12)]
+        ),
         "sparse": seen[::6],
         "small laps": town.describe(circle(8.0), 13),
     }

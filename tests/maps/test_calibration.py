@@ -10,5 +10,8 @@ from mappable.maps.calibration import conformal_quantile
 def test_a_new_score_is_within_the_bound_as_often_as_stated(coverage: float) -> None:
     """Of eleven scores, each is the new one once."""
     scores = np.arange(11.0)
-    held = [score <= conformal_quantile(np.delete(scores, number), coverage) for number, score in enumerate(scores)]
+    held = [
+        score <= conformal_quantile(np.delete(scores, number), coverage)
+        for number, score in enumerate(scores)
+    ]
     assert coverage <= np.mean(held) < coverage + 0.1

@@ -13,7 +13,9 @@ from mappable.maps.choosing import greedy_landmarks, sequential_landmarks
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
-STEPS = st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-1, 1)), min_size=1, max_size=30)
+STEPS = st.lists(
+    st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-1, 1)), min_size=1, max_size=30
+)
 
 
 def table(positions: np.ndarray, **columns: Any) -> Places:
@@ -28,7 +30,8 @@ def test_greedy_landmarks_are_nested_and_spread() -> None:
     assert chosen.tolist()[:10] == greedy_landmarks(places, 10, seed=3).tolist()
     apart = np.linalg.norm(places.positions[:, None] - places.positions[chosen], axis=2)
     between = np.linalg.norm(places.positions[chosen][:, None] - places.positions[chosen], axis=2)
-    assert apart.min(axis=1).max() <= between[~np.eye(40, dtype=bool)].min()  # farther apart than any place from them
+    # Farther apart than any place from them.
+    assert apart.min(axis=1).max() <= between[~np.eye(40, dtype=bool)].min()
 
 
 @given(STEPS, st.sampled_from([1.0, math.sqrt(2), 2.5, 4.0]), st.sampled_from([2, 3]))
@@ -66,7 +69,9 @@ def test_what_cannot_be_is_refused() -> None:
             sequential_landmarks(places, spacing)
     with pytest.raises(BadInputError, match="no places"):
         sequential_landmarks(places[[]], 1.0)
-    towns = table(np.zeros((2, 2)), frames=[Frame("a"), Frame("b")], frame=["a", "b"], sequence=["a", "b"])
+    towns = table(
+        np.zeros((2, 2)), frames=[Frame("a"), Frame("b")], frame=["a", "b"], sequence=["a", "b"]
+    )
     for choose in (greedy_landmarks, sequential_landmarks):
         with pytest.raises(BadInputError, match="a, b"):
             choose(towns, 1)

@@ -22,21 +22,32 @@ from mappable.places.table import Places
 
 
 def made(backbone: str, seed: int, file: Path) -> Encoder:
-    encoder = Encoder.create(weights="random", size=(32, 24), clusters=2, backbone=backbone, seed=seed)
+    encoder = Encoder.create(
+        weights="random", size=(32, 24), clusters=2, backbone=backbone, seed=seed
+    )
     encoder.initialize(np.random.default_rng(0).integers(0, 256, (8, 24, 32, 3), dtype=np.uint8))
     encoder.save(file)
     return encoder
 
 
-def test_a_maps_folder_opens_its_encoder_and_no_other_is_taken_for_it(small_backbone: str, tmp_path: Path) -> None:
+def test_a_maps_folder_opens_its_encoder_and_no_other_is_taken_for_it(
+    small_backbone: str, tmp_path: Path
+) -> None:
     own, other = tmp_path / "run/encoder.safetensors", tmp_path / "other.safetensors"
     encoder = made(small_backbone, 0, own)
     made(small_backbone, 1, other)
     places = Places(path=["a.png", "b.png"], x=[0.0, 1.0], y=[0.0, 0.0], frames=Frame("town"))
-    built = Landmarks.build(places, np.eye(2, encoder.dimensions), encoder.fingerprint, about=encoder.about)
+    built = Landmarks.build(
+        places, np.eye(2, encoder.dimensions), encoder.fingerprint, about=encoder.about
+    )
     bare, kept = built.save(tmp_path / "bare"), built.save(tmp_path / "kept", encoder)
     assert open_encoder(tmp_path / "kept", "cpu").fingerprint == encoder.fingerprint
-    for opened, source in ((kept, None), (bare, own), (bare, own.parent), (bare, tmp_path / "kept")):
+    for opened, source in (
+        (kept, None),
+        (bare, own),
+        (bare, own.parent),
+        (bare, tmp_path / "kept"),
+    ):
         assert encoder_of(opened, source, "cpu").fingerprint == encoder.fingerprint
     with pytest.raises(BadInputError, match=r"other\.safetensors.*map"):
         encoder_of(kept, other, "cpu")
@@ -45,11 +56,20 @@ def test_a_maps_folder_opens_its_encoder_and_no_other_is_taken_for_it(small_back
 
 
 class BrightnessEncoder:
-    """An encoder of another kind, with nothing of ours: brightness of each column, in a file of its own format."""
+    """An encoder of another kind, with nothing of ours: brightness of each column, in a file of its
+    own format.
+    """
 
     def __init__(self, file: Path) -> None:
         width, height = (int(side) for side in file.read_text().split())
-        self.about = About(weights="none", size=(width, height), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), unit="m")
+        self.about = About(
+            weights="none",
+            size=(width, height),
+            fit="crop",
+            mean=(0, 0, 0),
+            std=(1, 1, 1),
+            unit="m",
+        )
         self.dimensions, self.fingerprint, self.device = width, "brightness", torch.device("cpu")
 
     def copy(self) -> tuple[str, bytes]:
@@ -59,7 +79,12 @@ class BrightnessEncoder:
         return "float64"
 
     def embed(
-        self, images: AnyImages, *, batch_size: int | None = None, precision: Precision = "auto", progress: bool = True
+        self,
+        images: AnyImages,
+        *,
+        batch_size: int | None = None,
+        precision: Precision = "auto",
+        progress: bool = True,
     ) -> Floats32:
         pixels = images_of(images, self.about.size, self.about.fit)
         columns = pixels.read(np.arange(len(pixels))).astype(np.float32).mean((1, 3))
@@ -76,7 +101,11 @@ def test_another_kind_of_encoder_is_one_class_and_one_line(
     file = tmp_path / "my.brightness"
     file.write_text("64 48")
     places, pixels = toy
-    built = build_map(places, pixels, encoder=open_encoder(file), landmarks=20).save(tmp_path / "map").landmarks
+    built = (
+        build_map(places, pixels, encoder=open_encoder(file), landmarks=20)
+        .save(tmp_path / "map")
+        .landmarks
+    )
     kept = encoder_of(built)
     assert (kept.fingerprint, built.encoder) == ("brightness", "brightness")
     queries = np.flatnonzero(places.split == "test")

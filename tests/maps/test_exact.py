@@ -34,7 +34,9 @@ def beside(vectors: Floats32, count: int, seed: int = 1) -> Floats32:
 
 def by_differences(vectors: Floats32, queries: Floats32, count: int) -> tuple[Ints, Floats]:
     """Float64 throughout."""
-    squared = np.stack([np.square(vectors.astype(float) - query).sum(axis=1) for query in queries.astype(float)])
+    squared = np.stack(
+        [np.square(vectors.astype(float) - query).sum(axis=1) for query in queries.astype(float)]
+    )
     rows = np.argsort(squared, axis=1, kind="stable")[:, :count]
     return rows, np.take_along_axis(squared, rows, axis=1)
 
@@ -46,10 +48,14 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(exact, name, value)
 
 
-@pytest.mark.parametrize(("landmarks", "dimensions"), [(1, 1), (5, 3), (100, 16), (257, 40), (60, 4096)])
+@pytest.mark.parametrize(
+    ("landmarks", "dimensions"), [(1, 1), (5, 3), (100, 16), (257, 40), (60, 4096)]
+)
 @pytest.mark.parametrize("queries", [1, 2, 20])
 @pytest.mark.parametrize("count", [1, 4, 100])
-def test_it_finds_what_differences_find(landmarks: int, dimensions: int, queries: int, count: int) -> None:
+def test_it_finds_what_differences_find(
+    landmarks: int, dimensions: int, queries: int, count: int
+) -> None:
     vectors = walk(landmarks, dimensions)
     asked, count = beside(vectors, queries), min(count, landmarks)
     rows, squared = Exact(vectors).nearest(asked, count)
@@ -92,16 +98,26 @@ def test_an_answer_is_the_same_alone_and_in_a_batch_and_from_many_threads() -> N
     asked, store = beside(vectors, 40), Exact(vectors)
     rows, squared = store.nearest(asked, 4)
     with ThreadPoolExecutor(4) as pool:
-        alone = list(pool.map(lambda number: Exact(vectors).nearest(asked[number : number + 1], 4), range(40)))
-        shared = list(pool.map(lambda number: store.nearest(asked[number : number + 1], 4), range(40)))
+        alone = list(
+            pool.map(
+                lambda number: Exact(vectors).nearest(asked[number : number + 1], 4), range(40)
+            )
+        )
+        shared = list(
+            pool.map(lambda number: store.nearest(asked[number : number + 1], 4), range(40))
+        )
     for answers in (alone, shared):
         np.testing.assert_array_equal(np.concatenate([answer[0] for answer in answers]), rows)
-        np.testing.assert_allclose(np.concatenate([answer[1] for answer in answers]), squared, rtol=2e-5)
+        np.testing.assert_allclose(
+            np.concatenate([answer[1] for answer in answers]), squared, rtol=2e-5
+        )
 
 
 @pytest.mark.medium
 def test_half_precision_ranks_as_single_precision_does() -> None:
-    """But where two landmarks are nearly equally near: closer than what rounding does to a squared distance."""
+    """But where two landmarks are nearly equally near: closer than what rounding does to a squared
+    distance.
+    """
     vectors = walk(1500, 4096)
     asked = beside(vectors, 200)
     rows, squared = Exact(vectors).nearest(asked, 2)
@@ -124,10 +140,14 @@ def test_what_cannot_be_searched_is_refused() -> None:
         Exact(vectors.astype(np.float64))  # type: ignore[arg-type]
     for bad in (np.nan, np.inf, 1e30):
         with pytest.raises(BadInputError, match="landmark 3"):
-            Exact(np.where(np.arange(5)[:, None] == 3, np.float32(bad), vectors)).nearest(vectors, 1)
+            Exact(np.where(np.arange(5)[:, None] == 3, np.float32(bad), vectors)).nearest(
+                vectors, 1
+            )
     for bad in (np.nan, -np.inf):
         with pytest.raises(BadInputError, match="landmark 3"):
-            Exact(np.where(np.arange(5)[:, None] == 3, bad, vectors).astype(np.float16)).nearest(vectors, 1)
+            Exact(np.where(np.arange(5)[:, None] == 3, bad, vectors).astype(np.float16)).nearest(
+                vectors, 1
+            )
 
 
 def test_what_cannot_be_asked_is_refused() -> None:

@@ -1,4 +1,6 @@
-"""Maps on disk: nothing is lost, nothing half written, and what is damaged, foreign or missing is named."""
+"""Maps on disk: nothing is lost, nothing half written, and what is damaged, foreign or missing is
+named.
+"""
 
 import hashlib
 import json
@@ -26,7 +28,14 @@ from mappable.places.decoding import RawDecoding
 from mappable.places.table import Places
 
 Describe = Callable[..., tuple[Places, NDArray[np.float32]]]
-ABOUT = About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), settings={"gamma": 5.0})
+ABOUT = About(
+    weights="random",
+    size=(64, 48),
+    fit="crop",
+    mean=(0, 0, 0),
+    std=(1, 1, 1),
+    settings={"gamma": 5.0},
+)
 
 
 CALIBRATION = Calibration(
@@ -66,18 +75,35 @@ def assert_same(found: Landmarks, wanted: Landmarks) -> None:
 
 
 @pytest.mark.parametrize("storage", ["float32", "float16"])
-def test_nothing_is_lost_on_the_way_to_disk_and_back(described: Describe, tmp_path: Path, storage: Any) -> None:
+def test_nothing_is_lost_on_the_way_to_disk_and_back(
+    described: Describe, tmp_path: Path, storage: Any
+) -> None:
     places, vectors = described(700, z=np.arange(700.0), dimensions=3)
     covariance = np.full((700, 3, 3), np.nan)
     covariance[5] = np.diag([1.0, 2.0, 3.0])
     built = Landmarks.build(
-        places, vectors, "e", about=ABOUT, storage=storage, calibration=CALIBRATION, covariance=covariance
+        places,
+        vectors,
+        "e",
+        about=ABOUT,
+        storage=storage,
+        calibration=CALIBRATION,
+        covariance=covariance,
     )
     saved = built.save(tmp_path / "deep/map")
-    for found in (saved, Landmarks.open(tmp_path / "deep/map"), Landmarks.verify(str(tmp_path / "deep/map"))):
+    for found in (
+        saved,
+        Landmarks.open(tmp_path / "deep/map"),
+        Landmarks.verify(str(tmp_path / "deep/map")),
+    ):
         assert_same(found, built)
     facts = json.loads((tmp_path / "deep/map/map.json").read_text())
-    assert (facts["unit"], facts["dimensions"], facts["landmarks"], facts["estimated"]) == ("m", 3, 700, 1)
+    assert (facts["unit"], facts["dimensions"], facts["landmarks"], facts["estimated"]) == (
+        "m",
+        3,
+        700,
+        1,
+    )
     assert np.load(file_of(tmp_path / "deep/map", "descriptors")).dtype == storage
 
 
@@ -90,7 +116,9 @@ def test_a_moved_folder_is_still_a_map(described: Describe, tmp_path: Path) -> N
     assert Landmarks.open(tmp_path / "moved").places.root == tmp_path / "moved/images"
 
 
-def test_what_did_not_change_is_not_written_again(small: Landmarks, described: Describe, tmp_path: Path) -> None:
+def test_what_did_not_change_is_not_written_again(
+    small: Landmarks, described: Describe, tmp_path: Path
+) -> None:
     opened = small.save(tmp_path)
     before = {file: file.stat().st_ino for file in tmp_path.glob("*-*")}
     again = opened.with_calibration(CALIBRATION).save(tmp_path)
@@ -101,10 +129,13 @@ def test_what_did_not_change_is_not_written_again(small: Landmarks, described: D
     assert larger.calibration == CALIBRATION
     assert_same(Landmarks.verify(tmp_path), larger)
     assert len(contents(tmp_path)) == 3
-    np.testing.assert_array_equal(again.store.take(np.arange(5)), small.store.take(np.arange(5)))  # still readable
+    # Still readable.
+    np.testing.assert_array_equal(again.store.take(np.arange(5)), small.store.take(np.arange(5)))
 
 
-def test_the_folder_keeps_the_encoder_and_checks_it(described: Describe, tmp_path: Path, encoder_of: Any) -> None:
+def test_the_folder_keeps_the_encoder_and_checks_it(
+    described: Describe, tmp_path: Path, encoder_of: Any
+) -> None:
     encoder, other = encoder_of(0), encoder_of(1)
     encoder.save(tmp_path / "encoder.safetensors")
     built = Landmarks.build(*described(3), encoder.fingerprint, about=encoder.about)
@@ -129,10 +160,14 @@ def test_the_folder_keeps_the_encoder_and_checks_it(described: Describe, tmp_pat
 def encoder_of(small_backbone: str) -> Callable[[int], Any]:
     from mappable.features.encoder import Encoder
 
-    return lambda seed: Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone, seed=seed)
+    return lambda seed: Encoder.create(
+        weights="random", size=(64, 48), clusters=4, backbone=small_backbone, seed=seed
+    )
 
 
-def test_an_approximate_index_is_kept_beside_the_descriptors(described: Describe, tmp_path: Path) -> None:
+def test_an_approximate_index_is_kept_beside_the_descriptors(
+    described: Describe, tmp_path: Path
+) -> None:
     built = Landmarks.build(*described(1000), "e").with_index()
     saved = built.save(tmp_path)
     opened = Landmarks.verify(tmp_path)
@@ -140,7 +175,9 @@ def test_an_approximate_index_is_kept_beside_the_descriptors(described: Describe
     assert isinstance(built.store, Approximate)
     assert opened.store.recall == built.store.recall
     queries = described(5, first=2000)[1]
-    np.testing.assert_array_equal(opened.store.nearest(queries, 3)[0], built.store.nearest(queries, 3)[0])
+    np.testing.assert_array_equal(
+        opened.store.nearest(queries, 3)[0], built.store.nearest(queries, 3)[0]
+    )
     file = file_of(tmp_path, "index")
     assert saved.with_index().with_calibration(None).save(tmp_path).files["index"].path == file
     smaller = saved.remove(["0.jpg"]).save(tmp_path)
@@ -183,10 +220,16 @@ print(json.dumps(lengths))
 
 
 @pytest.mark.medium
-def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(small: Landmarks, tmp_path: Path) -> None:
-    """At each moment at which a file is about to be synchronized, renamed or removed, the process ends."""
+def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(
+    small: Landmarks, tmp_path: Path
+) -> None:
+    """At each moment at which a file is about to be synchronized, renamed or removed, the process
+    ends.
+    """
     small.save(tmp_path)
-    result = subprocess.run([sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True
+    )
     assert result.returncode == 0, result.stderr
     lengths = json.loads(result.stdout)
     assert lengths == sorted(lengths)
@@ -197,7 +240,11 @@ def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(small: La
 
 @pytest.mark.parametrize("failing", range(1, 4))
 def test_a_save_that_fails_leaves_the_old_map_and_nothing_else(
-    small: Landmarks, described: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+    small: Landmarks,
+    described: Describe,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failing: int,
 ) -> None:
     small.save(tmp_path)
     before, count = contents(tmp_path), 0
@@ -257,7 +304,9 @@ def complete(described: Describe, tmp_path: Path, encoder_of: Any) -> Path:
     places, vectors = described(1000, decoding=RawDecoding("GBRG", str(tmp_path / "lens.bin")))
     covariance = np.full((1000, 2, 2), np.nan)
     covariance[5] = np.eye(2)
-    built = Landmarks.build(places, vectors, encoder.fingerprint, about=encoder.about, covariance=covariance)
+    built = Landmarks.build(
+        places, vectors, encoder.fingerprint, about=encoder.about, covariance=covariance
+    )
     built.with_index().save(tmp_path / "map", encoder)
     return tmp_path / "map"
 
@@ -309,7 +358,9 @@ def test_no_use_of_damaged_descriptors_gives_an_answer(small: Landmarks, tmp_pat
 
 
 def changed_facts(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Change `map.json` as somebody would who knows about its checksum, and about those of the files."""
+    """Change `map.json` as somebody would who knows about its checksum, and about those of the
+    files.
+    """
     facts = json.loads((folder / "map.json").read_text())
     for file in facts["files"].values():
         content = (folder / file["name"]).read_bytes()
@@ -324,8 +375,14 @@ def changed_facts(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None
     [
         (lambda facts: facts.update(about={}), r"map\.json"),
         (lambda facts: facts.update(files={}), r"map\.json"),
-        (lambda facts: facts["files"]["landmarks"].update(name="../other.parquet"), r"other\.parquet"),
-        (lambda facts: facts["descriptor"].update(dimensions=7), r"descriptors-.*\(5, 8\).*\(5, 7\)"),
+        (
+            lambda facts: facts["files"]["landmarks"].update(name="../other.parquet"),
+            r"other\.parquet",
+        ),
+        (
+            lambda facts: facts["descriptor"].update(dimensions=7),
+            r"descriptors-.*\(5, 8\).*\(5, 7\)",
+        ),
         (lambda facts: facts.update(landmarks=4), r"landmarks-.*5 rows.* 4"),
         (lambda facts: facts.update(version=3), r"map\.json.*earlier version"),
         (lambda facts: facts.update(version=5), r"map\.json.*later version"),
@@ -354,13 +411,20 @@ def test_maps_of_earlier_versions_open(small: Landmarks, tmp_path: Path) -> None
     assert not list(tmp_path.glob("checksums-*"))
 
 
-def test_a_change_is_not_saved_over_another_one(small: Landmarks, described: Describe, tmp_path: Path) -> None:
+def test_a_change_is_not_saved_over_another_one(
+    small: Landmarks, described: Describe, tmp_path: Path
+) -> None:
     small.save(tmp_path)
     first, second = Landmarks.open(tmp_path), Landmarks.open(tmp_path)
     larger = first.add(*described(2, first=9), small.encoder).save(tmp_path)
     sentence = f"{tmp_path}: another process changed the map.*run the command again"
     other = Landmarks.build(*described(2, first=20), small.encoder)
-    for change in (second, second.remove(["0.jpg"]), second.with_calibration(None), second.merge(other)):
+    for change in (
+        second,
+        second.remove(["0.jpg"]),
+        second.with_calibration(None),
+        second.merge(other),
+    ):
         with pytest.raises(BadInputError, match=sentence):
             change.save(tmp_path)
     assert_same(Landmarks.verify(tmp_path), larger)
@@ -388,7 +452,9 @@ main()
 @pytest.mark.medium
 def test_two_commands_at_once_lose_no_change(small: Landmarks, tmp_path: Path) -> None:
     small.save(tmp_path)
-    commands = [[sys.executable, "-c", REMOVING, str(tmp_path), name] for name in ("0.jpg", "1.jpg")]
+    commands = [
+        [sys.executable, "-c", REMOVING, str(tmp_path), name] for name in ("0.jpg", "1.jpg")
+    ]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     both = [subprocess.Popen(command, **pipes) for command in commands]
     told = [process.communicate(timeout=60)[1] for process in both]

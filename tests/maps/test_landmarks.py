@@ -1,4 +1,6 @@
-"""Maps in memory, beside plain arrays and dictionaries; what does not fit together is refused by name."""
+"""Maps in memory, beside plain arrays and dictionaries; what does not fit together is refused by
+name.
+"""
 
 from collections.abc import Callable
 
@@ -22,7 +24,10 @@ def ids(some: Landmarks) -> list[str]:
 
 
 @pytest.mark.medium
-@given(st.lists(st.tuples(st.sampled_from(["add", "merge", "remove"]), st.integers(1, 4)), max_size=6), st.data())
+@given(
+    st.lists(st.tuples(st.sampled_from(["add", "merge", "remove"]), st.integers(1, 4)), max_size=6),
+    st.data(),
+)
 def test_after_any_changes_a_map_finds_what_a_plain_table_has(
     described: Describe, changes: list[tuple[str, int]], data: st.DataObject
 ) -> None:
@@ -38,7 +43,9 @@ def test_after_any_changes_a_map_finds_what_a_plain_table_has(
             places, vectors = described(count, first=10 * number)
             more = Landmarks.build(places, vectors, "e")
             built = built.add(places, vectors, "e") if change == "add" else built.merge(more)
-            plain |= dict(zip(places.place_id, zip(places.positions, vectors, strict=True), strict=True))
+            plain |= dict(
+                zip(places.place_id, zip(places.positions, vectors, strict=True), strict=True)
+            )
     assert ids(built) == list(plain)
     positions, held = (np.stack(parts) for parts in zip(*plain.values(), strict=True))
     np.testing.assert_array_equal(built.places.positions, positions)
@@ -53,7 +60,9 @@ def test_after_any_changes_a_map_finds_what_a_plain_table_has(
 
 def test_half_precision_takes_half_the_room_and_ranks_alike(described: Describe) -> None:
     places, vectors = described(60)
-    whole, half = (Landmarks.build(places, vectors, "e", storage=storage) for storage in ("float32", "float16"))
+    whole, half = (
+        Landmarks.build(places, vectors, "e", storage=storage) for storage in ("float32", "float16")
+    )
     queries = described(20, first=500)[1]
     found, squared = half.store.nearest(queries, 5)
     wanted, exact = whole.store.nearest(queries, 5)
@@ -82,8 +91,12 @@ def test_estimated_landmarks_keep_their_covariance(described: Describe) -> None:
 
 
 def test_places_of_another_origin_are_brought_to_the_map(described: Describe) -> None:
-    own = Landmarks.build(*described(2, frames=Frame("utm", crs=CRS, origin=(1000.0, 2000.0, 0.0))), "e")
-    places, vectors = described(2, first=5, frames=Frame("utm", crs=CRS, origin=(1010.0, 1999.0, 0.0)))
+    own = Landmarks.build(
+        *described(2, frames=Frame("utm", crs=CRS, origin=(1000.0, 2000.0, 0.0))), "e"
+    )
+    places, vectors = described(
+        2, first=5, frames=Frame("utm", crs=CRS, origin=(1010.0, 1999.0, 0.0))
+    )
     joined = own.add(places, vectors, "e")
     np.testing.assert_array_equal(joined.places.positions, [[0, 0], [1, 0], [15, -1], [16, -1]])
     assert joined.frame == own.frame
@@ -93,27 +106,41 @@ def test_what_does_not_belong_into_a_map_is_refused_by_name(described: Describe)
     places, vectors = described(3)
     built = Landmarks.build(places, vectors, "e")
 
-    def refused(problem: str, places: Places, vectors: NDArray[np.float32], encoder: str = "e") -> None:
+    def refused(
+        problem: str, places: Places, vectors: NDArray[np.float32], encoder: str = "e"
+    ) -> None:
         with pytest.raises(BadInputError, match=problem):
             built.add(places, vectors, encoder)
         if encoder == "e":
             with pytest.raises(BadInputError, match=problem):
                 built.merge(Landmarks.build(places, vectors, encoder))
 
-    refused("encoder f made the descriptors, but the map needs encoder e", *described(1, first=5), "f")
     refused(
-        "the map has frame 'town', but the added landmarks have frame 'b'", *described(1, first=5, frames=Frame("b"))
+        "encoder f made the descriptors, but the map needs encoder e", *described(1, first=5), "f"
     )
-    refused("has unit 'm', but the added landmarks have unit", *described(1, first=5, frames=Frame("town", "frames")))
     refused(
-        "has dimensions 2, but the added landmarks have dimensions 3", *described(1, first=5, z=[0.0], dimensions=3)
+        "the map has frame 'town', but the added landmarks have frame 'b'",
+        *described(1, first=5, frames=Frame("b")),
+    )
+    refused(
+        "has unit 'm', but the added landmarks have unit",
+        *described(1, first=5, frames=Frame("town", "frames")),
+    )
+    refused(
+        "has dimensions 2, but the added landmarks have dimensions 3",
+        *described(1, first=5, z=[0.0], dimensions=3),
     )
     refused("the map already has a landmark '2.jpg'", *described(3, first=2))
-    refused("frame 'town' has two definitions", *described(1, first=5, frames=Frame("town", origin=(1.0, 0.0, 0.0))))
+    refused(
+        "frame 'town' has two definitions",
+        *described(1, first=5, frames=Frame("town", origin=(1.0, 0.0, 0.0))),
+    )
     short = described(1, first=5)[1][:, :7]
     short /= np.linalg.norm(short)
     refused(
-        "has descriptor length 8, but the added landmarks have descriptor length 7", described(1, first=5)[0], short
+        "has descriptor length 8, but the added landmarks have descriptor length 7",
+        described(1, first=5)[0],
+        short,
     )
     with pytest.raises(BadInputError, match="encoder f"):
         built.check_encoder("f")

@@ -1,4 +1,6 @@
-"""Maps on Milvus: the same answers as exact search, from a file and from a real server that is killed."""
+"""Maps on Milvus: the same answers as exact search, from a file and from a real server that is
+killed.
+"""
 
 import subprocess
 import sys
@@ -49,7 +51,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of either kind."""
     pytest.importorskip("pymilvus")
-    return str(tmp_path / "landmarks.db") if request.param == "file" else request.getfixturevalue("server").uri
+    return (
+        str(tmp_path / "landmarks.db")
+        if request.param == "file"
+        else request.getfixturevalue("server").uri
+    )
 
 
 @pytest.mark.cluster
@@ -67,7 +73,9 @@ def test_finds_what_exact_search_finds(uri: str, town: Any, tmp_path: Path) -> N
         np.testing.assert_array_equal(opened.store.take(rows), town.landmarks.store.take(rows))
         found, known = (Map(one).locate_all(queries) for one in (opened, town.landmarks))
         assert [one.landmark for one in found] == [one.landmark for one in known]
-        np.testing.assert_allclose([one.coordinates for one in found], [one.coordinates for one in known], atol=1e-3)
+        np.testing.assert_allclose(
+            [one.coordinates for one in found], [one.coordinates for one in known], atol=1e-3
+        )
 
 
 @pytest.mark.cluster
@@ -86,7 +94,8 @@ def test_a_large_map_is_searched_approximately(
     np.testing.assert_allclose(squared[rows == true], expected[rows == true], rtol=1e-5, atol=1e-6)
     monkeypatch.setattr(milvus, "PROBED", 1)
     assert (store.nearest(vectors[:100], 5)[0] != true).any()
-    found = [one.nearest(vectors[:20], 2800)[1] for one in (store, made.store)]  # one cell has too few
+    # One cell has too few.
+    found = [one.nearest(vectors[:20], 2800)[1] for one in (store, made.store)]
     np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
 
 
@@ -111,12 +120,21 @@ def test_commands_use_the_map_as_before(uri: str, town: Any, tmp_path: Path) -> 
     assert f"Milvus: {uri}" in uploaded.output
     after = CliRunner().invoke(app, locate)
     assert after.exit_code == before.exit_code == 0, after.output
-    places = [[line for line in one.stdout.splitlines() if '"landmark"' in line] for one in (before, after)]
+    places = [
+        [line for line in one.stdout.splitlines() if '"landmark"' in line]
+        for one in (before, after)
+    ]
     assert places[0] == places[1]
     assert CliRunner().invoke(app, ["map", "verify", str(tmp_path / "map")]).exit_code == 0
-    smaller = Landmarks.open(tmp_path / "map").remove([town.landmarks.places.place_id[0]]).save(tmp_path / "smaller")
+    smaller = (
+        Landmarks.open(tmp_path / "map")
+        .remove([town.landmarks.places.place_id[0]])
+        .save(tmp_path / "smaller")
+    )
     assert len(list((tmp_path / "smaller").glob("descriptors-*"))) == 1
-    np.testing.assert_array_equal(smaller.store.take(np.arange(79)), town.landmarks.store.take(np.arange(1, 80)))
+    np.testing.assert_array_equal(
+        smaller.store.take(np.arange(79)), town.landmarks.store.take(np.arange(1, 80))
+    )
 
 
 LOAD = """
@@ -140,13 +158,16 @@ def test_survives_kills_of_the_server(
     made = Landmarks.build(places, vectors, "encoder")
     made.save(tmp_path / "map")
     command = [sys.executable, "-c", LOAD, str(tmp_path / "map"), server.uri]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as loading:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as loading:
         while int(loading.stdout.readline()) < 8000:
             pass
         server.kill()
         server.start()
         _, problem = loading.communicate()
-    if loading.returncode:  # it gave up; the map in the folder is as before, and the same command continues
+    # It gave up; the map in the folder is as before, and the same command continues.
+    if loading.returncode:
         assert "Milvus failed" in problem, problem
         assert isinstance(Landmarks.open(tmp_path / "map").store, Exact)
         again = subprocess.run(command, capture_output=True, text=True)

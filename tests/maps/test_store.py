@@ -13,13 +13,19 @@ def unit(count: int, dimensions: int, seed: int = 0) -> Floats:
 
 
 def by_differences(first: Floats32, second: Floats32) -> Floats:
-    return np.square(first[:, None].astype(np.float64) - second[None].astype(np.float64)).sum(axis=2)
+    return np.square(first[:, None].astype(np.float64) - second[None].astype(np.float64)).sum(
+        axis=2
+    )
 
 
 @pytest.mark.parametrize("dimensions", [3, 64, 4096])
 @pytest.mark.parametrize("kind", [np.float32, np.float16])
-def test_search_among_near_duplicates_has_the_order_of_double_precision(dimensions: int, kind: type) -> None:
-    """300 descriptors within 1e-3 of each other, with exact duplicates: products alone would order them at random."""
+def test_search_among_near_duplicates_has_the_order_of_double_precision(
+    dimensions: int, kind: type
+) -> None:
+    """300 descriptors within 1e-3 of each other, with exact duplicates: products alone would order
+    them at random.
+    """
     centre, noise = unit(1, dimensions), unit(300, dimensions, seed=3)
     steps = np.linspace(0.0, 1e-3, 300)[:, None]
     stored = (centre + steps * noise).astype(kind)
@@ -29,7 +35,8 @@ def test_search_among_near_duplicates_has_the_order_of_double_precision(dimensio
     rows, squared = Exact(stored).nearest(queries, 300)
     found = np.take_along_axis(expected, rows, axis=1)
     np.testing.assert_allclose(squared, found, rtol=1e-5, atol=1e-20)
-    assert (np.diff(found, axis=1) >= -1e-5 * found[:, 1:]).all()  # sorted, but for rounding of the differences
+    # Sorted, but for rounding of the differences.
+    assert (np.diff(found, axis=1) >= -1e-5 * found[:, 1:]).all()
     twins = np.array([*range(200, 220)])
     for own in rows:
         at = np.flatnonzero(np.isin(own, [0, *twins]))

@@ -35,7 +35,10 @@ def moved(changes: dict[int, float]) -> Places:
 
 
 NOISE = np.random.default_rng(0).normal(0, 4, (2, 2 * COUNT))
-TWO_FRAMES = {"frames": [Frame("a"), Frame("b")], "frame": np.repeat(np.array(["a", "b"], dtype=object), COUNT)}
+TWO_FRAMES = {
+    "frames": [Frame("a"), Frame("b")],
+    "frame": np.repeat(np.array(["a", "b"], dtype=object), COUNT),
+}
 
 
 @pytest.mark.parametrize(
@@ -43,15 +46,28 @@ TWO_FRAMES = {"frames": [Frame("a"), Frame("b")], "frame": np.repeat(np.array(["
     [
         (visits(), []),
         (visits()[:COUNT], ["all images are of one visit ('a')"]),
-        (visits(x=60 * np.cos(ANGLE), y=60 * np.sin(ANGLE), sequence="a"), []),  # one visit with two laps
-        (visits(x=np.arange(120) * 2.0 + np.repeat([0, 100], COUNT)), ["2 visits hardly overlap", "--color overlap"]),
+        # One visit with two laps.
+        (visits(x=60 * np.cos(ANGLE), y=60 * np.sin(ANGLE), sequence="a"), []),
+        (
+            visits(x=np.arange(120) * 2.0 + np.repeat([0, 100], COUNT)),
+            ["2 visits hardly overlap", "--color overlap"],
+        ),
         (visits(**TWO_FRAMES), ["AGAIN --like PLACES", "one visit ('a')", "one visit ('b')"]),
         (moved({30: 4000.0, 90: 150.0}), ["2 places are far", "AGAIN --drop-outliers"]),
         (moved({30: 4000.0, 90: 4000.0}), ["2 positions jump"]),  # neither is alone there
         (visits(y=np.repeat([0.0, 6.0], COUNT)), ["disagree by about 6 m, more than the 2 m"]),
-        (visits(step=0.5, x=visits(step=0.5).x + NOISE[0], y=NOISE[1]), ["disagree by about", "AGAIN --spacing"]),
-        (moved(dict.fromkeys(range(20, 40), 40.0)), ["19 of 120 images have the position", "AGAIN --spacing 1"]),
-        (visits(x=np.tile(np.repeat(np.arange(30) * 4.0, 2), 2)), ["60 of 120 images have the position"]),
+        (
+            visits(step=0.5, x=visits(step=0.5).x + NOISE[0], y=NOISE[1]),
+            ["disagree by about", "AGAIN --spacing"],
+        ),
+        (
+            moved(dict.fromkeys(range(20, 40), 40.0)),
+            ["19 of 120 images have the position", "AGAIN --spacing 1"],
+        ),
+        (
+            visits(x=np.tile(np.repeat(np.arange(30) * 4.0, 2), 2)),
+            ["60 of 120 images have the position"],
+        ),
         (visits(role="query")[:COUNT], []),  # images to locate get no advice for maps
         (visits(split="test")[:COUNT], []),
     ],
@@ -74,7 +90,9 @@ def test_each_problem_has_its_warning(places: Places, parts: list[str]) -> None:
     ],
     ids=["street", "indoors", "sparse", "frame numbers", "rough"],
 )
-def test_radii_come_from_spacing_accuracy_and_unit(places: Places, radii: tuple[float, float]) -> None:
+def test_radii_come_from_spacing_accuracy_and_unit(
+    places: Places, radii: tuple[float, float]
+) -> None:
     assert (survey(places).positive_radius, survey(places).negative_radius) == radii
 
 
@@ -105,4 +123,6 @@ def test_in_a_small_area_radii_leave_negatives_and_landmarks_look_both_ways() ->
     assert seen.positive_radius < 2  # five times the spacing is 3.1 m
     assert np.mean(np.hypot(ring["x"] - 6, ring["y"]) > seen.negative_radius) > 0.5
     both_ways = survey(visits(**ring, yaw=np.repeat([0.0, np.pi], COUNT)))
-    assert both_ways.landmarks_needed == 2 * survey(visits(**ring, yaw=np.zeros(120))).landmarks_needed
+    assert (
+        both_ways.landmarks_needed == 2 * survey(visits(**ring, yaw=np.zeros(120))).landmarks_needed
+    )

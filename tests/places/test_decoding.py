@@ -69,20 +69,32 @@ def test_decodings_agree_if_their_tables_have_the_same_content(tmp_path: Path) -
     assert own.agrees_with(own)
     assert own.agrees_with(RawDecoding("GBRG", str(copy)))
     assert RawDecoding("GBRG").agrees_with(RawDecoding("GBRG"))
-    for differing in (RawDecoding("RGGB", str(copy)), RawDecoding("GBRG", str(other)), RawDecoding("GBRG"), None):
+    for differing in (
+        RawDecoding("RGGB", str(copy)),
+        RawDecoding("GBRG", str(other)),
+        RawDecoding("GBRG"),
+        None,
+    ):
         assert not own.agrees_with(differing)
     assert not own.agrees_with(RawDecoding("GBRG", str(tmp_path / "gone.bin")))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_undistortion_agrees_with_scipy_inside_and_beyond_the_border(tmp_path: Path, seed: int) -> None:
+def test_undistortion_agrees_with_scipy_inside_and_beyond_the_border(
+    tmp_path: Path, seed: int
+) -> None:
     height, width = 11, 17
     random = np.random.default_rng(seed)
     image = random_image(height, width, seed)
-    columns, rows = random.uniform(-3, width + 2, (height, width)), random.uniform(-3, height + 2, (height, width))
+    columns, rows = (
+        random.uniform(-3, width + 2, (height, width)),
+        random.uniform(-3, height + 2, (height, width)),
+    )
     result = undistort(image, write_table(tmp_path / "table.bin", columns, rows)).astype(np.float64)
     for channel in range(3):
-        exact = map_coordinates(image[..., channel].astype(np.float64), [rows, columns], order=1, mode="grid-constant")
+        exact = map_coordinates(
+            image[..., channel].astype(np.float64), [rows, columns], order=1, mode="grid-constant"
+        )
         assert np.abs(result[..., channel] - exact).max() <= 0.5 + 1e-4  # the nearest whole number
 
 
@@ -114,5 +126,10 @@ def test_a_table_that_does_not_fit_the_image_is_an_error_that_names_both(
         content.tofile(table)
     Image.fromarray(random_image(6, 8)[..., 0]).save(tmp_path / "raw.png")
     with pytest.raises(BadImageError, match=problem) as error:
-        decode_image((tmp_path / "raw.png").read_bytes(), (8, 6), decoding=RawDecoding("GBRG", str(table)), name="raw")
+        decode_image(
+            (tmp_path / "raw.png").read_bytes(),
+            (8, 6),
+            decoding=RawDecoding("GBRG", str(table)),
+            name="raw",
+        )
     assert str(error.value).startswith("raw: one channel, so it is a raw GBRG image, but ")

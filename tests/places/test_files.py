@@ -21,7 +21,9 @@ from mappable.places.notes import Note
 from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, Places
 
 both_kinds = pytest.mark.parametrize("suffix", ["csv", "parquet"])
-AWKWARD = st.sampled_from([" a ", 'say "hi"', "a,b;c\td", "a\nb", "\r", "a\r\nb", "\ufeff", "nan", "1e5", "\0", "'"])
+AWKWARD = st.sampled_from(
+    [" a ", 'say "hi"', "a,b;c\td", "a\nb", "\r", "a\r\nb", "\ufeff", "nan", "1e5", "\0", "'"]
+)
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | AWKWARD
 NUMBER = st.floats(-1e9, 1e9) | st.sampled_from([5e-324, 1e9, -1e9, -0.0, 0.1, 2.0**29 + 2.0**-23])
 ANGLE = st.floats(-math.pi, math.pi, exclude_min=True) | st.just(math.nan) | st.just(-0.0)
@@ -51,7 +53,11 @@ def tables(draw: st.DrawFn) -> Places:
         frames=Frame(draw(ANY_TEXT.filter(bool)), unit, origin=(draw(NUMBER), draw(NUMBER), 0.1)),
         root="/data",
         decoding=draw(st.sampled_from([None, RawDecoding("GBRG"), RawDecoding("RGGB", "lut.bin")])),
-        notes=draw(st.lists(st.builds(Note, ANY_TEXT, st.lists(ANY_TEXT).map(tuple), st.booleans()), max_size=2)),
+        notes=draw(
+            st.lists(
+                st.builds(Note, ANY_TEXT, st.lists(ANY_TEXT).map(tuple), st.booleans()), max_size=2
+            )
+        ),
     )
 
 
@@ -59,13 +65,20 @@ def assert_same_to_the_bit(places: Places, expected: Places) -> None:
     assert places == expected
     for name in (*NUMBER_COLUMNS, "time"):
         known = ~np.isnan(getattr(expected, name))
-        assert getattr(places, name)[known].tobytes() == getattr(expected, name)[known].tobytes(), name
+        assert getattr(places, name)[known].tobytes() == getattr(expected, name)[known].tobytes(), (
+            name
+        )
     for name in ("root", "notes"):
         assert getattr(places, name) == getattr(expected, name), name
 
 
 def small(root: Path | str = "/data", **changes: Any) -> Places:
-    columns: dict[str, Any] = {"path": ["a.jpg", "b.jpg"], "x": [1.0, 2.0], "y": [0.0, 0.0], "frames": Frame("town")}
+    columns: dict[str, Any] = {
+        "path": ["a.jpg", "b.jpg"],
+        "x": [1.0, 2.0],
+        "y": [0.0, 0.0],
+        "frames": Frame("town"),
+    }
     return Places(**(columns | {"root": root} | changes))
 
 
@@ -82,7 +95,10 @@ def test_nothing_is_lost_on_the_way_to_disk_and_back(
 
 INVALID = b"caf\xe9".decode("utf-8", "surrogateescape")
 AXES = ((0.0, -1.0, 0.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0))
-FRAMES = [Frame("b", crs="EPSG:32632", origin=(619_500.25, 5_735_000.0, -3.0)), Frame("a", axes=AXES)]
+FRAMES = [
+    Frame("b", crs="EPSG:32632", origin=(619_500.25, 5_735_000.0, -3.0)),
+    Frame("a", axes=AXES),
+]
 
 
 @both_kinds
@@ -112,7 +128,10 @@ def test_other_programs_read_the_columns(tmp_path: Path) -> None:
     ]
     save_places(places, tmp_path / "t.parquet")
     rows = pyarrow.parquet.read_table(tmp_path / "t.parquet").to_pylist()
-    assert [(row["path"], row["z"], row["time"]) for row in rows] == [("a.jpg", None, None), ("b.jpg", 0.1, 7)]
+    assert [(row["path"], row["z"], row["time"]) for row in rows] == [
+        ("a.jpg", None, None),
+        ("b.jpg", 0.1, 7),
+    ]
 
 
 @both_kinds
@@ -163,7 +182,11 @@ def truncated(size: int) -> Callable[[Path], object]:
         ("t.csv", replacing("b.jpg,b.jpg", "b.jpg,../b.jpg"), r"t\.csv: place 1.*'../b.jpg'"),
         ("t.csv", lambda file: file.with_name("t.csv.json").unlink(), r"t\.csv: .*manifest"),
         *(
-            ("t.csv", lambda file, text=text: file.with_name("t.csv.json").write_bytes(text), r"t\.csv\.json: damaged")
+            (
+                "t.csv",
+                lambda file, text=text: file.with_name("t.csv.json").write_bytes(text),
+                r"t\.csv\.json: damaged",
+            )
             for text in (b"", b"[]", b"null", b"{", b"\xff\xfe", b'{"version": 1}')
         ),
         ("t.csv", lambda file: FORMAT.write(file.with_name("t.csv.json"), {}), r"t\.csv"),

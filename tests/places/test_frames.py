@@ -1,4 +1,6 @@
-"""Frames: there and back to the original coordinates, and distances against the geodesic on the ellipsoid."""
+"""Frames: there and back to the original coordinates, and distances against the geodesic on the
+ellipsoid.
+"""
 
 import math
 from typing import Any
@@ -30,7 +32,9 @@ def frames(draw: st.DrawFn) -> Frame:
 
 @pytest.mark.medium
 @given(frames(), POINTS)
-def test_from_original_is_the_inverse_of_to_original(frame: Frame, points: list[tuple[float, float, float]]) -> None:
+def test_from_original_is_the_inverse_of_to_original(
+    frame: Frame, points: list[tuple[float, float, float]]
+) -> None:
     xyz = np.array(points)
     assert frame.from_original(frame.to_original(xyz)) == pytest.approx(xyz, abs=1e-6)
     assert frame.to_original(frame.from_original(xyz)) == pytest.approx(xyz, abs=1e-6)
@@ -68,18 +72,28 @@ def test_a_frame_that_makes_no_sense_is_refused(fields: dict[str, Any], problem:
 
 @pytest.mark.parametrize("latitude", [89.999, 90.0, -89.999, -90.0, 84.5, -80.5, 0.0])
 @pytest.mark.parametrize("middle", [0.0, 6.0, 179.99, -180.0])
-def test_distances_are_right_at_the_poles_and_at_every_border(latitude: float, middle: float) -> None:
-    """Around a pole all longitudes occur; elsewhere the points lie on both sides of a border of zones."""
+def test_distances_are_right_at_the_poles_and_at_every_border(
+    latitude: float, middle: float
+) -> None:
+    """Around a pole all longitudes occur; elsewhere the points lie on both sides of a border of
+    zones.
+    """
     random = np.random.default_rng(0)
     spread = 180.0 if abs(latitude) > 89 else 0.01
     longitudes = (middle + random.uniform(-spread, spread, 20) + 180) % 360 - 180
     latitudes = np.clip(latitude + random.uniform(-0.01, 0.01, 20), -90, 90)
     frame, x, y = frame_from_latlon(latitudes, longitudes)
     first, second = np.triu_indices(20, 1)
-    metres = WGS84.inv(longitudes[first], latitudes[first], longitudes[second], latitudes[second])[2]
-    assert np.hypot(x[first] - x[second], y[first] - y[second]) == pytest.approx(metres, rel=1.1e-3, abs=1e-6)
+    metres = WGS84.inv(longitudes[first], latitudes[first], longitudes[second], latitudes[second])[
+        2
+    ]
+    assert np.hypot(x[first] - x[second], y[first] - y[second]) == pytest.approx(
+        metres, rel=1.1e-3, abs=1e-6
+    )
     back = np.array(frame.to_latlon(np.column_stack([x, y])))
-    assert WGS84.inv(back[1], back[0], longitudes, latitudes)[2] == pytest.approx(np.zeros(20), abs=1e-3)
+    assert WGS84.inv(back[1], back[0], longitudes, latitudes)[2] == pytest.approx(
+        np.zeros(20), abs=1e-3
+    )
 
 
 def test_latitude_and_longitude_are_refused_without_a_crs_or_a_point() -> None:

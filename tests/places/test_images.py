@@ -1,4 +1,6 @@
-"""Pixels: geometry and resampling against a slow reference on the full image, kinds of files, and kinds of damage."""
+"""Pixels: geometry and resampling against a slow reference on the full image, kinds of files, and
+kinds of damage.
+"""
 
 import io
 import itertools
@@ -33,12 +35,16 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 
 def noise(width: int, height: int, seed: int = 0) -> Image.Image:
-    return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8))
+    return Image.fromarray(
+        np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    )
 
 
 def waves(width: int, height: int, period: float = 90.0) -> Image.Image:
     """A smooth image without symmetry, whose channels differ."""
-    x, y = np.meshgrid(np.arange(width) * 2 * np.pi / period, np.arange(height) * 2 * np.pi / period)
+    x, y = np.meshgrid(
+        np.arange(width) * 2 * np.pi / period, np.arange(height) * 2 * np.pi / period
+    )
     channels = [np.sin(x + 0.3 * y), np.cos(0.7 * y), np.sin(0.5 * x - y + 1)]
     return Image.fromarray((127.5 + 110 * np.stack(channels, axis=-1)).astype(np.uint8))
 
@@ -50,8 +56,10 @@ def turned(image: Image.Image, orientation: int, kind: str, **options: Any) -> b
 
 
 def triangle_weights(full: int, start: float, stop: float, count: int) -> np.ndarray:
-    """How much each of `full` pixels gives to each of `count` pixels spread over [start, stop]: a triangle as wide as
-    two of the larger pixels, which is linear interpolation when enlarging and an antialiased mean when shrinking."""
+    """How much each of `full` pixels gives to each of `count` pixels spread over [start, stop]: a
+    triangle as wide as two of the larger pixels, which is linear interpolation when enlarging and
+    an antialiased mean when shrinking.
+    """
     scale = (stop - start) / count
     centers = start + (np.arange(count) + 0.5) * scale
     distance = np.abs(np.arange(full)[None] + 0.5 - centers[:, None]) / max(scale, 1.0)
@@ -83,7 +91,8 @@ def reference(data: bytes, size: tuple[int, int], fit: str) -> np.ndarray:
     return canvas
 
 
-# Pillow rounds to whole gray levels after each of its two passes, so it may be half a level off twice.
+# Pillow rounds to whole gray levels after each of its two passes, so it may be half a level off
+# twice.
 ROUNDING = 1.1
 
 
@@ -119,12 +128,15 @@ def test_every_orientation_comes_back_upright(orientation: int, kind: str) -> No
 def test_a_jpeg_decoded_at_a_fraction_of_its_size_agrees_with_the_full_one(
     full: tuple[int, int], orientation: int, fit: Any
 ) -> None:
-    """Scaling in the frequency domain is not a triangle filter, so smooth images agree to a gray level in the mean."""
+    """Scaling in the frequency domain is not a triangle filter, so smooth images agree to a gray
+    level in the mean.
+    """
     data = turned(waves(*full, period=200), orientation, "JPEG", quality=95)
     difference = np.abs(decode_image(data, (80, 60), fit) - reference(data, (80, 60), fit))
     assert difference.mean() < 1.0
     for edge in (difference[:2], difference[-2:], difference[:, :2], difference[:, -2:]):
-        assert edge.mean() < 2.5  # no drift towards the far edges where the size is no multiple of 8
+        # No drift towards the far edges where the size is no multiple of 8.
+        assert edge.mean() < 2.5
 
 
 RAMP = np.tile(np.linspace(0, 255, 32).astype(np.uint8), (24, 1))
@@ -134,8 +146,16 @@ TRANSLUCENT = Image.merge("RGBA", [*COLORS.split(), GRAY])
 KINDS: dict[str, tuple[bytes, Image.Image, float]] = {
     # name: the file, the image that it stands for, tolerance in gray levels
     "gray JPEG": (encoded(GRAY, "JPEG", quality=95), GRAY, 4),
-    "JPEG with bytes behind": (encoded(COLORS, "JPEG", quality=98, subsampling=0) + b"\0phone", COLORS, 8),
-    "progressive JPEG": (encoded(COLORS, "JPEG", quality=98, progressive=True, subsampling=0), COLORS, 8),
+    "JPEG with bytes behind": (
+        encoded(COLORS, "JPEG", quality=98, subsampling=0) + b"\0phone",
+        COLORS,
+        8,
+    ),
+    "progressive JPEG": (
+        encoded(COLORS, "JPEG", quality=98, progressive=True, subsampling=0),
+        COLORS,
+        8,
+    ),
     "CMYK JPEG": (encoded(COLORS.convert("CMYK"), "JPEG", quality=98), COLORS, 12),
     "CMYK TIFF": (encoded(COLORS.convert("CMYK"), "TIFF"), COLORS, 2),
     "deflated TIFF": (encoded(COLORS, "TIFF", compression="tiff_deflate"), COLORS, 0),
@@ -143,7 +163,11 @@ KINDS: dict[str, tuple[bytes, Image.Image, float]] = {
     "16-bit TIFF": (encoded(SIXTEEN_BITS, "TIFF"), GRAY, 0),
     "16-bit PGM": (b"P5 32 24 65535\n" + (RAMP.astype(">u2") * 257).tobytes(), GRAY, 0),
     "32-bit TIFF": (encoded(Image.fromarray(RAMP.astype(np.int32) * 257), "TIFF"), GRAY, 0),
-    "too bright 32-bit TIFF": (encoded(Image.new("I", (32, 24), 2**20), "TIFF"), Image.new("L", (32, 24), 255), 0),
+    "too bright 32-bit TIFF": (
+        encoded(Image.new("I", (32, 24), 2**20), "TIFF"),
+        Image.new("L", (32, 24), 255),
+        0,
+    ),
     "1-bit PNG": (encoded(Image.fromarray(RAMP > 99), "PNG"), Image.fromarray(RAMP > 99), 0),
     "palette PNG": (encoded(PALETTE, "PNG", transparency=bytes(range(0, 160, 10))), PALETTE, 0),
     "gray PNG with transparency": (encoded(GRAY, "PNG", transparency=0), GRAY, 0),
@@ -170,7 +194,8 @@ def png(width: int, height: int) -> bytes:
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(b"tiny")), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in chunks
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        for name, body in chunks
     )
 
 
@@ -184,7 +209,8 @@ def jpeg_of_claimed_size(width: int, height: int) -> bytes:
 NOISE = {kind: encoded(noise(200, 150), kind) for kind in ("JPEG", "PNG", "WEBP", "BMP")}
 
 
-@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")  # as the module does, which pytest undoes
+# As the module does, which pytest undoes.
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -193,11 +219,18 @@ NOISE = {kind: encoded(noise(200, 150), kind) for kind in ("JPEG", "PNG", "WEBP"
         (png(9_900, 9_900), "damaged"),
         (jpeg_of_claimed_size(30_000, 30_000), "178,956,970"),
         (b"I am no image\n" * 100, "not an image in a known format"),
-        *((data[: int(share * len(data))], "") for data in NOISE.values() for share in (0.02, 0.3, 0.7, 0.95)),
+        *(
+            (data[: int(share * len(data))], "")
+            for data in NOISE.values()
+            for share in (0.02, 0.3, 0.7, 0.95)
+        ),
     ],
 )
 def test_bombs_and_truncated_files_are_refused(data: bytes, reason: str) -> None:
-    for function in (lambda: decode_image(data, (24, 18), name="x.png"), lambda: check_image(data, "x.png")):
+    for function in (
+        lambda: decode_image(data, (24, 18), name="x.png"),
+        lambda: check_image(data, "x.png"),
+    ):
         with pytest.raises(BadImageError, match=rf"^x\.png: .*{reason}") as caught:
             function()
         assert "\n" not in str(caught.value)
@@ -209,7 +242,9 @@ def test_damage_within_the_pixels_is_found_by_the_strict_check(kind: str, length
     check_image(bytes(data))
     middle = len(data) // 2
     data[middle : middle + length] = bytes(byte ^ 255 for byte in data[middle : middle + length])
-    data[middle : middle + length] = bytes(length) if kind == "JPEG" else data[middle : middle + length]
+    data[middle : middle + length] = (
+        bytes(length) if kind == "JPEG" else data[middle : middle + length]
+    )
     with pytest.raises(BadImageError, match="damaged"):
         check_image(bytes(data))
 
@@ -232,14 +267,21 @@ SAMPLES["TIFF"] = turned(waves(40, 30, 25), 6, "TIFF", compression="tiff_lzw")
 @pytest.mark.parametrize("filters", ["error", "ignore"])
 @pytest.mark.parametrize("kind", SAMPLES)
 @given(data=st.data())
-def test_a_damaged_file_is_an_image_or_an_error_with_its_name(kind: str, filters: Any, data: st.DataObject) -> None:
+def test_a_damaged_file_is_an_image_or_an_error_with_its_name(
+    kind: str, filters: Any, data: st.DataObject
+) -> None:
     content = bytearray(SAMPLES[kind])
     places = st.integers(0, min(len(content), 700) - 1) | st.integers(0, len(content) - 1)
-    for place, value in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=8)):
+    for place, value in data.draw(
+        st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=8)
+    ):
         content[place] = value
     damaged = bytes(content[: data.draw(st.just(len(content)) | st.integers(0, len(content)))])
     with warnings.catch_warnings():
         warnings.simplefilter(filters)
-        for function in (lambda: decode_image(damaged, (8, 6), name="x.jpg"), lambda: check_image(damaged, "x.jpg")):
+        for function in (
+            lambda: decode_image(damaged, (8, 6), name="x.jpg"),
+            lambda: check_image(damaged, "x.jpg"),
+        ):
             with suppress(BadImageError), error_names("x.jpg"):
                 function()

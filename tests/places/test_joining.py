@@ -22,7 +22,9 @@ def table(root: str, *names: str, **changes: Any) -> Places:
 
 
 def test_rows_follow_in_order_with_all_their_columns() -> None:
-    first = table("/d", "a.jpg", time=[5], yaw=[0.25], condition="sun", split="train", sequence="one")
+    first = table(
+        "/d", "a.jpg", time=[5], yaw=[0.25], condition="sun", split="train", sequence="one"
+    )
     second = table("/d", "b.jpg", "c.jpg", z=[1.0, math.nan], role="query", sequence="two")
     joined = concatenate([first, second])
     assert joined.path.tolist() == ["a.jpg", "b.jpg", "c.jpg"]
@@ -49,7 +51,13 @@ def test_roots_become_their_common_folder_and_files_stay_the_same() -> None:
 def test_ids_stay_unless_two_tables_share_one_that_is_a_path() -> None:
     apart = concatenate([table("/d/one", "a.jpg"), table("/d/two", "a.jpg", place_id=["my own"])])
     assert apart.place_id.tolist() == ["a.jpg", "my own"]
-    shared = concatenate([table("/d/one", "a.jpg"), table("/d/two", "a.jpg"), table("/d/3", "b.jpg", place_id=["own"])])
+    shared = concatenate(
+        [
+            table("/d/one", "a.jpg"),
+            table("/d/two", "a.jpg"),
+            table("/d/3", "b.jpg", place_id=["own"]),
+        ]
+    )
     assert shared.place_id.tolist() == ["one/a.jpg", "two/a.jpg", "own"]
 
 
@@ -60,11 +68,17 @@ QUARTER_TURN = ((0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 @pytest.mark.medium
 @given(ORIGINS, ORIGINS, st.booleans())
 def test_origins_are_unified_and_original_coordinates_stay(
-    first_origin: tuple[float, float, float], second_origin: tuple[float, float, float], turned: bool
+    first_origin: tuple[float, float, float],
+    second_origin: tuple[float, float, float],
+    turned: bool,
 ) -> None:
     axes = {"axes": QUARTER_TURN} if turned else {}
-    first = table("/d", "a.jpg", frames=Frame("utm", crs="EPSG:32632", origin=first_origin, **axes), z=[2.0])
-    second = table("/d", "b.jpg", "c.jpg", frames=Frame("utm", crs="EPSG:32632", origin=second_origin, **axes))
+    first = table(
+        "/d", "a.jpg", frames=Frame("utm", crs="EPSG:32632", origin=first_origin, **axes), z=[2.0]
+    )
+    second = table(
+        "/d", "b.jpg", "c.jpg", frames=Frame("utm", crs="EPSG:32632", origin=second_origin, **axes)
+    )
     joined = concatenate([first, second])
     assert joined.frames == first.frames
     assert (joined.x[0], joined.y[0], joined.z[0]) == (first.x[0], first.y[0], 2.0)
@@ -82,4 +96,6 @@ def test_tables_of_different_dimensions_or_decodings_are_refused() -> None:
     raw = table("/d", "b.jpg", decoding=RawDecoding("GBRG"))
     with pytest.raises(BadInputError, match="different raw decodings"):
         concatenate([flat, raw])
-    assert concatenate([raw, table("/d", "c.jpg", decoding=RawDecoding("GBRG"))]).decoding == RawDecoding("GBRG")
+    assert concatenate(
+        [raw, table("/d", "c.jpg", decoding=RawDecoding("GBRG"))]
+    ).decoding == RawDecoding("GBRG")

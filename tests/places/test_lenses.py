@@ -20,7 +20,9 @@ def bend(model: str, k: list[float], x: float, y: float) -> tuple[float, float]:
     if model == "rational_polynomial":
         radial /= 1 + k[5] * r**2 + k[6] * r**4 + k[7] * r**6
     p1, p2 = k[2], k[3]
-    return x * radial + 2 * p1 * x * y + p2 * (r**2 + 2 * x**2), y * radial + p1 * (r**2 + 2 * y**2) + 2 * p2 * x * y
+    return x * radial + 2 * p1 * x * y + p2 * (r**2 + 2 * x**2), y * radial + p1 * (
+        r**2 + 2 * y**2
+    ) + 2 * p2 * x * y
 
 
 @pytest.mark.parametrize(
@@ -31,16 +33,21 @@ def bend(model: str, k: list[float], x: float, y: float) -> tuple[float, float]:
         ("equidistant", [0.02, -0.01, 0.004, -0.001]),
     ],
 )
-def test_each_pixel_comes_from_where_the_lens_images_it(model: str, coefficients: list[float]) -> None:
+def test_each_pixel_comes_from_where_the_lens_images_it(
+    model: str, coefficients: list[float]
+) -> None:
     columns, rows = np.meshgrid(np.arange(40.0), np.arange(30.0))
-    image = np.stack([columns * 4, rows * 4, columns + rows], axis=2).astype(np.uint8)  # linear, so bilinear is exact
+    # Linear, so bilinear is exact.
+    image = np.stack([columns * 4, rows * 4, columns + rows], axis=2).astype(np.uint8)
     found = Lens(SIZE, FOCAL, CENTER, model, tuple(coefficients)).undistortion().resample(image)
     for column in range(5, 35, 3):
         for row in range(5, 25, 3):
             x, y = bend(model, coefficients, (column - 19.0) / 30.0, (row - 15.5) / 32.0)
             u, v = 30.0 * x + 19.0, 32.0 * y + 15.5
             if 0 <= u <= 39 and 0 <= v <= 29:
-                assert found[row, column].astype(float) == pytest.approx([4 * u, 4 * v, u + v], abs=0.51)
+                assert found[row, column].astype(float) == pytest.approx(
+                    [4 * u, 4 * v, u + v], abs=0.51
+                )
 
 
 def test_a_lens_scales_with_its_images() -> None:

@@ -33,12 +33,19 @@ def table(xyz: Any, frame: Any = "a", yaw: Any = None, dimensions: Any = 2) -> P
 def tables(draw: st.DrawFn, dimensions: int) -> Places:
     """Places on a coarse grid, whose distances are exact, so that "at most" is put to the test."""
     grid, turn = st.integers(-3, 3), st.integers(-8, 8).map(lambda eighth: eighth * math.pi / 8)
-    rows = draw(st.lists(st.tuples(grid, grid, grid, turn | st.just(math.nan), st.sampled_from("ab")), max_size=40))
+    rows = draw(
+        st.lists(
+            st.tuples(grid, grid, grid, turn | st.just(math.nan), st.sampled_from("ab")),
+            max_size=40,
+        )
+    )
     yaw, frame = [row[3] for row in rows], [row[4] for row in rows]
     return table([row[:3] for row in rows], frame, yaw, dimensions)
 
 
-def are_neighbors(first: Places, i: int, second: Places, j: int, radius: float, max_yaw: float | None) -> bool:
+def are_neighbors(
+    first: Places, i: int, second: Places, j: int, radius: float, max_yaw: float | None
+) -> bool:
     if first.frame[i] != second.frame[j]:
         return False
     axes = "xyz"[: first.dimensions]
@@ -62,7 +69,10 @@ def test_neighbors_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.
     radius, max_yaw = float(data.draw(st.integers(0, 5))), data.draw(MAX_YAWS)
     found = find_neighbors(places, radius, max_yaw=max_yaw)
     count = range(len(places))
-    expected = [[j for j in count if i != j and are_neighbors(places, i, places, j, radius, max_yaw)] for i in count]
+    expected = [
+        [j for j in count if i != j and are_neighbors(places, i, places, j, radius, max_yaw)]
+        for i in count
+    ]
     assert [rows.tolist() for rows in found] == expected
     assert found.counts.tolist() == [len(rows) for rows in expected]
     assert len(found) == len(places)
@@ -70,7 +80,12 @@ def test_neighbors_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.
 
 def test_yaw_is_compared_round_the_circle_and_must_differ_by_less() -> None:
     places = table([(0, 0, 0)] * 4, yaw=[math.pi - 0.25, -math.pi + 0.25, 0.0, math.nan])
-    assert [rows.tolist() for rows in find_neighbors(places, 1.0, max_yaw=0.51)] == [[1], [0], [], []]
+    assert [rows.tolist() for rows in find_neighbors(places, 1.0, max_yaw=0.51)] == [
+        [1],
+        [0],
+        [],
+        [],
+    ]
     assert [rows.tolist() for rows in find_neighbors(places, 1.0, max_yaw=0.49)] == [[], [], [], []]
     exact = table([(0, 0, 0)] * 2, yaw=[0.0, 0.5])
     assert find_neighbors(exact, 1.0, max_yaw=0.5).counts.tolist() == [0, 0]

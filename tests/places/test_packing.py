@@ -36,7 +36,13 @@ def places(tmp_path: Path, draw: Draw) -> Places:
     paths = [f"images/{number:03d}.jpg" for number in range(COUNT)]
     for path in paths:
         draw(tmp_path / "set" / path)
-    return Places(path=paths, x=np.arange(COUNT), y=np.zeros(COUNT), frames=Frame("local"), root=tmp_path / "set")
+    return Places(
+        path=paths,
+        x=np.arange(COUNT),
+        y=np.zeros(COUNT),
+        frames=Frame("local"),
+        root=tmp_path / "set",
+    )
 
 
 @pytest.fixture
@@ -80,7 +86,9 @@ def test_a_pack_has_the_pixels_of_load_image_in_a_plain_npy_file(places: Places,
     np.testing.assert_array_equal(pickle.loads(luggage).images, pack.images)
 
 
-def test_only_new_content_is_decoded(places: Places, out: Path, draw: Draw, decoded: list[str]) -> None:
+def test_only_new_content_is_decoded(
+    places: Places, out: Path, draw: Draw, decoded: list[str]
+) -> None:
     pack_images(places, out, size=SIZE)
     assert len(decoded) == COUNT
     decoded.clear()
@@ -97,7 +105,9 @@ def test_only_new_content_is_decoded(places: Places, out: Path, draw: Draw, deco
     np.testing.assert_array_equal(pack.load(changed), from_files(changed))
 
 
-def test_packed_images_are_found_if_all_are_there(places: Places, out: Path, tmp_path: Path) -> None:
+def test_packed_images_are_found_if_all_are_there(
+    places: Places, out: Path, tmp_path: Path
+) -> None:
     assert find_packed(out, places, SIZE, "crop") is None
     pack_images(places[:30], out, size=SIZE)
     some = places[[20, 3]]
@@ -137,7 +147,9 @@ def test_a_bad_image_stops_the_run_or_is_listed_and_no_work_is_lost(
         pack.rows(places)
 
 
-def test_strict_verification_finds_zeroed_bytes_that_decoders_hide(places: Places, out: Path, draw: Draw) -> None:
+def test_strict_verification_finds_zeroed_bytes_that_decoders_hide(
+    places: Places, out: Path, draw: Draw
+) -> None:
     file = draw(places.files[10], size=(1280, 960))
     data = bytearray(file.read_bytes())
     data[len(data) // 2 : len(data) // 2 + 512] = bytes(512)
@@ -147,7 +159,9 @@ def test_strict_verification_finds_zeroed_bytes_that_decoders_hide(places: Place
         assert [error.path for error in bad] == expected
 
 
-def test_a_flipped_bit_in_the_pixels_is_found_when_they_are_read(places: Places, out: Path, decoded: list[str]) -> None:
+def test_a_flipped_bit_in_the_pixels_is_found_when_they_are_read(
+    places: Places, out: Path, decoded: list[str]
+) -> None:
     pack, _ = pack_images(places, out, size=SIZE)
     expected = pack.images.copy()
     row = int(pack.rows(places[[22]])[0])
@@ -200,7 +214,9 @@ packing.pack_images(read_places("manifest", sys.argv[1]), sys.argv[2], size=(32,
 
 
 @pytest.mark.medium
-def test_a_build_killed_at_any_moment_continues_where_it_stopped(places: Places, out: Path, decoded: list[str]) -> None:
+def test_a_build_killed_at_any_moment_continues_where_it_stopped(
+    places: Places, out: Path, decoded: list[str]
+) -> None:
     rows = [f"{path},{number},0" for number, path in enumerate(places.path)]
     (places.root / "places.csv").write_text("\n".join(["path,x,y", *rows]))
     folder = pack_folder(out, SIZE, "crop")
@@ -217,11 +233,15 @@ def test_a_build_killed_at_any_moment_continues_where_it_stopped(places: Places,
     np.testing.assert_array_equal(pack.load(places), from_files(places))
 
 
-def test_a_second_process_is_refused_or_waits(places: Places, out: Path, decoded: list[str]) -> None:
+def test_a_second_process_is_refused_or_waits(
+    places: Places, out: Path, decoded: list[str]
+) -> None:
     folder = pack_folder(out, SIZE, "crop")
     folder.mkdir(parents=True)
     packs: list[PackedImages] = []
-    waiting = threading.Thread(target=lambda: packs.append(pack_images(places, out, size=SIZE, wait=True)[0]))
+    waiting = threading.Thread(
+        target=lambda: packs.append(pack_images(places, out, size=SIZE, wait=True)[0])
+    )
     with FileLock(folder / "lock"):
         with pytest.raises(BadInputError, match="another process"):
             pack_images(places, out, size=SIZE)

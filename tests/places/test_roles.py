@@ -1,4 +1,6 @@
-"""The use of each image (training, landmarks, calibration or queries), for any mix of splits and roles."""
+"""The use of each image (training, landmarks, calibration or queries), for any mix of splits and
+roles.
+"""
 
 import numpy as np
 import pytest
@@ -87,7 +89,14 @@ def test_no_image_has_two_uses(rows: list[tuple[str, str]]) -> None:
 def test_what_is_taken_and_left_out_is_counted() -> None:
     places = table(*[("train", "")] * 1204, *[("test", "")] * 2, ("calibration", ""), ("", ""))
     counted = "1,204 references; 1 calibration image, 2 queries and 1 other image left out"
-    assert describe_use(places, "training on", references=places.training()) == f"training on {counted}"
-    rows = {"references": places.references(), "calibration": places.calibration(), "queries": places.queries()}
+    assert (
+        describe_use(places, "training on", references=places.training())
+        == f"training on {counted}"
+    )
+    rows = {
+        "references": places.references(),
+        "calibration": places.calibration(),
+        "queries": places.queries(),
+    }
     assert "left out" not in describe_use(places[:1207], "using", **rows)
     assert describe_use(places[:0], "using", queries=np.arange(0)) == "using nothing"

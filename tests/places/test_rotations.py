@@ -13,7 +13,9 @@ from mappable.places.rotations import (
 
 
 def test_yaw_counts_counter_clockwise_from_x():
-    directions = np.array([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0.6, 0, 0.8]], dtype=float)
+    directions = np.array(
+        [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0.6, 0, 0.8]], dtype=float
+    )
     assert viewing_yaw(directions) == pytest.approx([0, np.pi / 2, np.pi, -np.pi / 2, 0])
 
 
@@ -21,7 +23,11 @@ def test_the_camera_plane_is_right_handed_and_leads_back():
     assert np.linalg.det(np.array(CAMERA_PLANE)) == pytest.approx(1)
     frame = Frame("camera", axes=CAMERA_PLANE)
     right, down, forward = np.eye(3)
-    assert frame.from_original(np.array([right, down, forward])).tolist() == [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
+    assert frame.from_original(np.array([right, down, forward])).tolist() == [
+        [1, 0, 0],
+        [0, 0, -1],
+        [0, 1, 0],
+    ]
     points = np.array([[1.5, -2.5, 3.5]])
     assert frame.to_original(frame.from_original(points)).tolist() == points.tolist()
 

@@ -21,7 +21,8 @@ def by_brute_force(positions: np.ndarray, count: int, first: int) -> list[int]:
         best, best_distance = -1, -1.0
         for row in range(len(positions)):
             distance = min(
-                sum((a - b) ** 2 for a, b in zip(positions[row], positions[one], strict=True)) for one in chosen
+                sum((a - b) ** 2 for a, b in zip(positions[row], positions[one], strict=True))
+                for one in chosen
             )
             if row not in chosen and distance > best_distance:
                 best, best_distance = row, distance
@@ -30,12 +31,16 @@ def by_brute_force(positions: np.ndarray, count: int, first: int) -> list[int]:
 
 
 def covering_radius(positions: np.ndarray, chosen: np.ndarray) -> float:
-    return float(np.linalg.norm(positions[:, None] - positions[chosen][None], axis=2).min(axis=1).max())
+    return float(
+        np.linalg.norm(positions[:, None] - positions[chosen][None], axis=2).min(axis=1).max()
+    )
 
 
 @pytest.mark.medium
 @given(GRID, st.integers(0, 5), st.data())
-def test_each_point_is_the_first_of_the_farthest(positions: np.ndarray, seed: int, data: st.DataObject) -> None:
+def test_each_point_is_the_first_of_the_farthest(
+    positions: np.ndarray, seed: int, data: st.DataObject
+) -> None:
     count = data.draw(st.integers(1, len(positions)))
     chosen = farthest_points(positions, count, seed)
     assert chosen.tolist() == by_brute_force(positions, count, int(chosen[0]))
@@ -43,7 +48,9 @@ def test_each_point_is_the_first_of_the_farthest(positions: np.ndarray, seed: in
 
 @pytest.mark.medium
 @given(GRID, st.integers(0, 5))
-def test_fewer_points_are_a_prefix_and_more_never_cover_worse(positions: np.ndarray, seed: int) -> None:
+def test_fewer_points_are_a_prefix_and_more_never_cover_worse(
+    positions: np.ndarray, seed: int
+) -> None:
     everything = farthest_points(positions, len(positions), seed)
     assert sorted(everything.tolist()) == list(range(len(positions)))
     radii = []

@@ -32,4 +32,6 @@ def test_counts_extent_spacing_and_duration() -> None:
     assert summary.conditions == {"sun": 40}
     assert summary.splits == {"train": 40}
     assert (summary.with_yaw, summary.with_time) == (0, 40)
-    assert [note.text.partition(",")[0] for note in summary.notes] == ["all images are of one visit ('drive')"]
+    assert [note.text.partition(",")[0] for note in summary.notes] == [
+        "all images are of one visit ('drive')"
+    ]

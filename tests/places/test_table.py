@@ -33,8 +33,16 @@ def table(count: int = 3, **changes: Any) -> Places:
 @pytest.mark.parametrize(
     ("row", "part", "changes"),
     [
-        *((1, f"{name} is {value}", {name: [0.0, value]}) for name in "xy" for value in (NAN, INF, -INF, 1e38)),
-        *((1, f"{name} is {value}", {name: [NAN, value]}) for name in ("z", "yaw") for value in (INF, -INF)),
+        *(
+            (1, f"{name} is {value}", {name: [0.0, value]})
+            for name in "xy"
+            for value in (NAN, INF, -INF, 1e38)
+        ),
+        *(
+            (1, f"{name} is {value}", {name: [NAN, value]})
+            for name in ("z", "yaw")
+            for value in (INF, -INF)
+        ),
         (1, "z is -1.7e+308", {"z": [1e9, -1.7e308]}),
         (1, "z is nan", {"z": [0.0, NAN], "dimensions": 3}),
         (1, "path is 'same'", {"path": ["same", "same"]}),
@@ -47,7 +55,11 @@ def table(count: int = 3, **changes: Any) -> Places:
         (1, "split is 'val'", {"split": ["train", "val"]}),
         (1, r"split is 'train\x00'", {"split": ["train", "train\0"]}),
         (0, "role is 'db'", {"role": "db"}),
-        (1, "path is not valid UTF-8", {"path": ["a", b"caf\xe9".decode("utf-8", "surrogateescape")]}),
+        (
+            1,
+            "path is not valid UTF-8",
+            {"path": ["a", b"caf\xe9".decode("utf-8", "surrogateescape")]},
+        ),
         *(
             (1, f"path is {path!r}", {"path": ["in.jpg", path]})
             for path in (
@@ -90,7 +102,9 @@ def test_a_bad_row_is_refused_by_its_number(row: int, part: str, changes: dict[s
         ("town, town", {"frames": [Frame("town"), Frame("town", origin=(1.0, 0.0, 0.0))]}),
     ],
 )
-def test_a_column_of_the_wrong_type_or_length_is_refused(part: str, changes: dict[str, Any]) -> None:
+def test_a_column_of_the_wrong_type_or_length_is_refused(
+    part: str, changes: dict[str, Any]
+) -> None:
     with pytest.raises(BadInputError, match=part):
         table(2, **changes)
 
@@ -125,7 +139,9 @@ def test_rows_are_taken_by_slice_mask_or_number(rows: Any, expected: list[int]) 
 
 def test_taking_rows_keeps_everything_else() -> None:
     notes = (Note("seen"),)
-    places = table(3, root="/data", dimensions=3, z=np.zeros(3), decoding=RawDecoding("GBRG"), notes=notes)
+    places = table(
+        3, root="/data", dimensions=3, z=np.zeros(3), decoding=RawDecoding("GBRG"), notes=notes
+    )
     part = places[1:].noting(Note("b"))
     assert (part.root, part.dimensions, part.decoding) == (Path("/data"), 3, RawDecoding("GBRG"))
     assert (part.notes, part.frames) == ((*notes, Note("b")), places.frames)
@@ -174,7 +190,9 @@ def test_sequences_are_their_rows_in_order_of_first_appearance(names: list[str])
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(-3, 3) | st.none()), max_size=20))
-def test_time_order_is_a_stable_sort_within_each_sequence(rows: list[tuple[str, int | None]]) -> None:
+def test_time_order_is_a_stable_sort_within_each_sequence(
+    rows: list[tuple[str, int | None]],
+) -> None:
     times = [NO_TIME if time is None else time for _, time in rows]
     places = table(len(rows), sequence=[name for name, _ in rows], time=times)
     expected: list[int] = []
@@ -196,7 +214,9 @@ def test_time_order_is_a_stable_sort_within_each_sequence(rows: list[tuple[str, 
     ],
     ids=["late", "repeated", "partly unknown", "sorted", "unknown"],
 )
-def test_notes_list_late_repeated_and_unknown_times(times: list[int], items: list[tuple[str, ...]]) -> None:
+def test_notes_list_late_repeated_and_unknown_times(
+    times: list[int], items: list[tuple[str, ...]]
+) -> None:
     notes = table(len(times), sequence="walk", time=times).in_time_order().notes
     assert [note.items for note in notes] == items
 

@@ -1,4 +1,6 @@
-"""The reader of the COLD database: poses in file names, every spelling of its folders, and the paper's protocols."""
+"""The reader of the COLD database: poses in file names, every spelling of its folders, and the
+paper's protocols.
+"""
 
 from pathlib import Path
 
@@ -47,7 +49,12 @@ def test_any_signed_number_with_or_without_exponent_is_read_exactly(
     assert (places.time[0], places.x[0], places.y[0], places.yaw[0]) == pose
 
 
-FREIBURG_A = [f"seq{path}_{kind}{run}" for path in (1, 2) for kind in ("cloudy", "night", "sunny") for run in (1, 2, 3)]
+FREIBURG_A = [
+    f"seq{path}_{kind}{run}"
+    for path in (1, 2)
+    for kind in ("cloudy", "night", "sunny")
+    for run in (1, 2, 3)
+]
 
 
 def uses(places: Places) -> dict[str, tuple[str, str]]:
@@ -60,13 +67,19 @@ def test_the_paper_trains_on_runs_1_2_4_of_freiburg_a_and_tests_on_runs_3(tmp_pa
     touch(tmp_path / "freiburg" / "seq1_sunny4" / "std_cam", "t1_x0_y0_a0.jpeg")
     sequences(tmp_path, "saarbruecken", "seq1_cloudy3")
     places = read_places("cold", tmp_path, protocol="paper")
-    expected = {f"freiburg-a/{name}": ("test" if name.endswith("3") else "train", "") for name in FREIBURG_A}
+    expected = {
+        f"freiburg-a/{name}": ("test" if name.endswith("3") else "train", "") for name in FREIBURG_A
+    }
     assert uses(places) == expected | {"freiburg-a/seq1_sunny4": ("train", "")}
     counts = note(places, "paper:")
     assert str(counts) == "train 14 images (paper: 29,237); test 6 images (paper: 12,831)"
     assert not counts.warning
     others = note(places, "not in protocol paper")
-    assert others.items == ("freiburg-a/seq2_sunny5", "freiburg-b/seq3_cloudy3", "saarbruecken-a/seq1_cloudy3")
+    assert others.items == (
+        "freiburg-a/seq2_sunny5",
+        "freiburg-b/seq3_cloudy3",
+        "saarbruecken-a/seq1_cloudy3",
+    )
     assert not others.warning
     assert [one for one in places.notes if one.warning] == []
 
@@ -74,7 +87,13 @@ def test_the_paper_trains_on_runs_1_2_4_of_freiburg_a_and_tests_on_runs_3(tmp_pa
 @pytest.mark.parametrize(
     ("lab", "part", "present", "reference", "queries"),
     [
-        ("freiburg", "a", FREIBURG_A, "seq2_sunny2", ["seq2_cloudy3", "seq2_night3", "seq2_sunny3"]),
+        (
+            "freiburg",
+            "a",
+            FREIBURG_A,
+            "seq2_sunny2",
+            ["seq2_cloudy3", "seq2_night3", "seq2_sunny3"],
+        ),
         (
             "freiburg",
             "b",
@@ -85,7 +104,12 @@ def test_the_paper_trains_on_runs_1_2_4_of_freiburg_a_and_tests_on_runs_3(tmp_pa
         (
             "saarbruecken",
             "b",
-            [f"seq{path}_{kind}{run}" for path in (3, 4) for kind in ("cloudy", "night", "sunny") for run in (1, 2)],
+            [
+                f"seq{path}_{kind}{run}"
+                for path in (3, 4)
+                for kind in ("cloudy", "night", "sunny")
+                for run in (1, 2)
+            ],
             "seq4_cloudy1",
             ["seq4_cloudy2", "seq4_night2", "seq4_sunny2"],
         ),

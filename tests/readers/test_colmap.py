@@ -25,7 +25,8 @@ def test_lenses_image_points_as_pycolmap_does() -> None:
         assert lens is not None
         assert lens.distorts == ("PINHOLE" not in model)
         bent = lens.bend(points).T * lens.focal + lens.center
-        np.testing.assert_allclose(bent + 0.5, camera["pixels"], rtol=0, atol=1e-9)  # COLMAP counts from a corner
+        # COLMAP counts from a corner.
+        np.testing.assert_allclose(bent + 0.5, camera["pixels"], rtol=0, atol=1e-9)
 
 
 def test_convert_undistorts_images(tmp_path: Path, golden_folder: Callable[[str], Path]) -> None:
@@ -37,11 +38,17 @@ def test_convert_undistorts_images(tmp_path: Path, golden_folder: Callable[[str]
     notes = " | ".join(map(str, places.notes))
     assert "11 images were undistorted" in notes
     assert "1 images have another shape" in notes
-    straight, bent = (np.asarray(Image.open(root / "walk/000.jpg")) for root in (places.root, folder / "images"))
+    straight, bent = (
+        np.asarray(Image.open(root / "walk/000.jpg")) for root in (places.root, folder / "images")
+    )
     lens = Lens((64, 48), (40, 40), (31.5, 23.5), "plumb_bob", (-0.3,))
-    np.testing.assert_allclose(straight.astype(int), lens.undistortion().resample(bent), atol=8)  # JPEG
+    # JPEG.
+    np.testing.assert_allclose(straight.astype(int), lens.undistortion().resample(bent), atol=8)
     assert convert("colmap", folder, tmp_path / "out", size=(64, 48)).notes == places.notes
-    assert convert("colmap", folder, tmp_path / "plain", size=(64, 48), undistort=False).root == folder / "images"
+    assert (
+        convert("colmap", folder, tmp_path / "plain", size=(64, 48), undistort=False).root
+        == folder / "images"
+    )
 
 
 @pytest.mark.parametrize("rows", [(0, 11), range(12)])
@@ -49,7 +56,9 @@ def test_known_positions_give_scale_direction_and_origin(
     tmp_path: Path, golden_folder: Callable[[str], Path], rows: range
 ) -> None:
     angle = np.linspace(0, np.pi, 12)
-    where = np.column_stack([10 * np.cos(angle) + 500, 10 * np.sin(angle) - 80, 1.5 + 0.1 * np.sin(5 * angle)])
+    where = np.column_stack(
+        [10 * np.cos(angle) + 500, 10 * np.sin(angle) - 80, 1.5 + 0.1 * np.sin(5 * angle)]
+    )
     lines = [f"walk/{row:03d}.jpg,{where[row, 0]},{where[row, 1]},{where[row, 2]}" for row in rows]
     (tmp_path / "known.csv").write_text("\n".join(["path,x,y,z", *lines]) + "\n")
     places = read_places("colmap", golden_folder("colmap"), known=tmp_path / "known.csv")

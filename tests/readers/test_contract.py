@@ -1,4 +1,5 @@
-"""What holds for every reader: golden tables, ten damages of each folder, proposals, documentation and options.
+"""What holds for every reader: golden tables, ten damages of each folder, proposals, documentation
+and options.
 
 `golden.json` has the tables of version 0.2, and what each damage led to. Write it anew with
 `python tests/readers/test_contract.py`, and read the difference.
@@ -24,7 +25,8 @@ from reader_folders import CASES, Case, damage, damages, described
 
 FILE = Path(__file__).parent / "golden.json"
 GOLDEN: dict[str, Any] = json.loads(FILE.read_text())
-SLOW = {"rosbag", "video", "pittsburgh"}  # encode, flush every image to the disk, or start a process
+# Encode, flush every image to the disk, or start a process.
+SLOW = {"rosbag", "video", "pittsburgh"}
 WHERE = re.compile(r"(?:row|point|message|frame|camera) \d+")
 
 
@@ -39,7 +41,9 @@ NAMES = [marked(name) for name in CASES]
 
 
 def outcome(case: Case, folder: Path, file: Path) -> list[Any]:
-    """The number of places of a damaged folder, or whether the error names the file, and the row that it names."""
+    """The number of places of a damaged folder, or whether the error names the file, and the row
+    that it names.
+    """
     try:
         return [len(case.read(folder))]
     except BadInputError as error:
@@ -61,10 +65,14 @@ def damaged(case: Case, folder: Path) -> Iterator[tuple[str, str, list[Any]]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_golden_folder_gives_the_golden_table(name: str, golden_folder: Callable[[str], Path]) -> None:
+def test_the_golden_folder_gives_the_golden_table(
+    name: str, golden_folder: Callable[[str], Path]
+) -> None:
     found, golden = described(CASES[name].read(golden_folder(name))), GOLDEN[name]
     for column in NUMBER_COLUMNS:
-        numbers, expected = (np.array(table["columns"][column], dtype=np.float64) for table in (found, golden))
+        numbers, expected = (
+            np.array(table["columns"][column], dtype=np.float64) for table in (found, golden)
+        )
         np.testing.assert_allclose(numbers, expected, rtol=0, atol=1e-9, err_msg=column)
     for column in golden["columns"].keys() - {*NUMBER_COLUMNS}:
         assert found["columns"][column] == golden["columns"][column], column
@@ -75,12 +83,18 @@ def test_the_golden_folder_gives_the_golden_table(name: str, golden_folder: Call
 
 @pytest.mark.medium
 @pytest.mark.parametrize("name", NAMES)
-def test_ten_damages_are_named_by_file_and_row(name: str, golden_folder: Callable[[str], Path]) -> None:
-    assert [list(one) for one in damaged(CASES[name], golden_folder(name))] == GOLDEN[name]["damages"]
+def test_ten_damages_are_named_by_file_and_row(
+    name: str, golden_folder: Callable[[str], Path]
+) -> None:
+    assert [list(one) for one in damaged(CASES[name], golden_folder(name))] == GOLDEN[name][
+        "damages"
+    ]
 
 
 @pytest.mark.parametrize("name", [marked(name) for name, case in CASES.items() if not case.options])
-def test_the_reader_of_a_golden_folder_is_proposed_first(name: str, golden_folder: Callable[[str], Path]) -> None:
+def test_the_reader_of_a_golden_folder_is_proposed_first(
+    name: str, golden_folder: Callable[[str], Path]
+) -> None:
     case = CASES[name]
     found = propose(golden_folder(name) / case.inside)
     assert found[0].reader == case.reader
@@ -109,9 +123,15 @@ def test_every_reader_has_a_summary_a_tree_and_options_with_help(name: str) -> N
         if get_origin(option.type) is Literal:
             assert option.default in get_args(option.type), option.name
             continue
-        kinds = get_args(option.type) if get_origin(option.type) in (Union, types.UnionType) else (option.type,)
+        kinds = (
+            get_args(option.type)
+            if get_origin(option.type) in (Union, types.UnionType)
+            else (option.type,)
+        )
         assert set(kinds) <= {str, int, float, bool, Path, list[str], type(None)}, option.name
-        assert isinstance(option.default, tuple(get_origin(kind) or kind for kind in kinds)), option.name
+        assert isinstance(option.default, tuple(get_origin(kind) or kind for kind in kinds)), (
+            option.name
+        )
 
 
 def write_anew() -> None:

@@ -25,11 +25,15 @@ def root(tmp_path: Path, draw: Draw) -> Path:
     return tmp_path / "set"
 
 
-def test_another_reading_of_the_same_set_is_not_overwritten_unasked(root: Path, tmp_path: Path) -> None:
+def test_another_reading_of_the_same_set_is_not_overwritten_unasked(
+    root: Path, tmp_path: Path
+) -> None:
     convert("manifest", root, tmp_path / "out", pixels=False)
     with pytest.raises(BadInputError, match="manifest unit=m"):
         convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False)
-    convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False, overwrite=True)
+    convert(
+        "manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False, overwrite=True
+    )
     assert load_places(tmp_path / "out").unit == "frames"
 
 
@@ -37,12 +41,17 @@ def test_sequences_that_were_kept_from_training_stay_so(root: Path, tmp_path: Pa
     table = "path,x,y,sequence\na.jpg,0,0,monday\nb.jpg,1,0,tuesday\n"
     (root / "places.csv").write_text(table)
     out = tmp_path / "out"
-    save_places(convert("manifest", root, out).replace(split=["train", "calibration"]), out / "places.parquet")
+    save_places(
+        convert("manifest", root, out).replace(split=["train", "calibration"]),
+        out / "places.parquet",
+    )
     (root / "c.jpg").write_bytes((root / "a.jpg").read_bytes())
     (root / "places.csv").write_text(f"{table}c.jpg,2,0,wednesday\n")
     again = convert("manifest", root, out)
     assert again.split.tolist() == ["train", "calibration", "train"]
-    assert "the splits of the existing table were kept; --overwrite discards them" in map(str, again.notes)
+    assert "the splits of the existing table were kept; --overwrite discards them" in map(
+        str, again.notes
+    )
     assert convert("manifest", root, out, overwrite=True).split.tolist() == ["", "", ""]
 
 
@@ -57,9 +66,13 @@ def test_photos_in_linked_folders_are_found_and_circles_end(
     assert len(read_places("photos", tmp_path / "photos")) == 6
 
 
-def test_copies_of_an_image_are_listed_with_the_distance_between_them(root: Path, tmp_path: Path) -> None:
+def test_copies_of_an_image_are_listed_with_the_distance_between_them(
+    root: Path, tmp_path: Path
+) -> None:
     (root / "c.jpg").write_bytes((root / "a.jpg").read_bytes())
-    (root / "places.csv").write_text("path,x,y,split\na.jpg,0,0,train\nb.jpg,1,0,train\nc.jpg,300,400,test\n")
+    (root / "places.csv").write_text(
+        "path,x,y,split\na.jpg,0,0,train\nb.jpg,1,0,train\nc.jpg,300,400,test\n"
+    )
     for _ in range(2):  # also if all images are packed already
         (note,) = convert("manifest", root, tmp_path / "out").notes
         assert str(note).startswith("1 images have the content of an earlier image")
@@ -69,7 +82,9 @@ def test_copies_of_an_image_are_listed_with_the_distance_between_them(root: Path
 def test_a_table_is_thinned_and_outliers_are_dropped_on_request(root: Path, tmp_path: Path) -> None:
     rows = [f"{number:02d}.jpg,{5000 if number == 30 else number},0" for number in range(40)]
     (root / "places.csv").write_text("\n".join(["path,x,y", *rows]))
-    places = convert("manifest", root, tmp_path / "out", pixels=False, drop_outliers=True, spacing=2.0)
+    places = convert(
+        "manifest", root, tmp_path / "out", pixels=False, drop_outliers=True, spacing=2.0
+    )
     assert places.x.tolist() == [*range(0, 30, 2), 31, *range(32, 40, 2)]
     assert [note.warning for note in places.notes] == [False, False]
     with pytest.raises(BadInputError, match="--spacing is -1"):
@@ -77,7 +92,9 @@ def test_a_table_is_thinned_and_outliers_are_dropped_on_request(root: Path, tmp_
 
 
 def test_two_scans_of_one_world_meet_in_the_frame_of_the_first(tmp_path: Path) -> None:
-    """The poses of both count in one world; each conversion alone has an origin, and axes, of its own."""
+    """The poses of both count in one world; each conversion alone has an origin, and axes, of its
+    own.
+    """
     turned = Rotation.from_euler("xyz", (90, 0, 30), degrees=True)
     level = np.array([[0, 0, 1], [-1, 0, 0], [0, -1, 0]])
     for name, first in (("one", 0), ("two", 3)):
@@ -90,13 +107,23 @@ def test_two_scans_of_one_world_meet_in_the_frame_of_the_first(tmp_path: Path) -
             file.write_text(" ".join(map(str, pose.ravel())))
             file.with_name(f"frame-{number:06d}.color.png").touch()
     one = convert("matrices", tmp_path / "one", tmp_path / "a", pixels=False)
-    apart = convert("matrices", tmp_path / "two", tmp_path / "b", pixels=False, options={"frame": "one"})
-    with pytest.raises(BadInputError, match=r"frame 'one' has two definitions, with origin .* --like"):
+    apart = convert(
+        "matrices", tmp_path / "two", tmp_path / "b", pixels=False, options={"frame": "one"}
+    )
+    with pytest.raises(
+        BadInputError, match=r"frame 'one' has two definitions, with origin .* --like"
+    ):
         concatenate([one, apart])
     two = convert("matrices", tmp_path / "two", tmp_path / "c", pixels=False, like=one)
     assert two.frames == one.frames
     both = [
-        dict(zip(table.path, np.column_stack([table.x, table.y, table.z, table.yaw]).tolist(), strict=True))
+        dict(
+            zip(
+                table.path,
+                np.column_stack([table.x, table.y, table.z, table.yaw]).tolist(),
+                strict=True,
+            )
+        )
         for table in (one, two)
     ]
     shared = sorted(both[0].keys() & both[1].keys())
@@ -122,13 +149,20 @@ def odd(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_border_and_images_upside_down_are_noted_with_the_option_that_mends_them(odd: Path, tmp_path: Path) -> None:
+def test_a_border_and_images_upside_down_are_noted_with_the_option_that_mends_them(
+    odd: Path, tmp_path: Path
+) -> None:
     places = convert("manifest", odd, tmp_path / "out", size=(80, 60))
     text = " | ".join(str(note) for note in places.notes)
     assert "--crop-border 0,0,0,10" in text
-    assert "14 of 14 images are brighter below than above; if they are upside down, turn them: mappable convert" in text
+    assert (
+        "14 of 14 images are brighter below than above; if they are upside down, turn them:"
+        " mappable convert" in text
+    )
     assert "--overwrite --rotate 180" in text
-    mended = convert("manifest", odd, tmp_path / "mended", size=(80, 60), rotate="180", crop_border="0,0,0,10")
+    mended = convert(
+        "manifest", odd, tmp_path / "mended", size=(80, 60), rotate="180", crop_border="0,0,0,10"
+    )
     assert mended.notes == ()
     found = np.asarray(Image.open(mended.files[3]))
     assert np.array_equal(found, np.asarray(Image.open(odd / "03.png"))[::-1, ::-1][6:])

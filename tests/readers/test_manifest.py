@@ -1,4 +1,6 @@
-"""The reader of plain tables: coordinates, angles, times, and everything that can be wrong with a table."""
+"""The reader of plain tables: coordinates, angles, times, and everything that can be wrong with a
+table.
+"""
 
 import math
 
@@ -29,7 +31,9 @@ def notes(places: Places) -> list[str]:
     return [str(note) for note in places.notes]
 
 
-@pytest.mark.parametrize(("heading", "yaw"), [(0, 90), (90, 0), (180, -90), (270, 180), (359, 91), (-45, 135)])
+@pytest.mark.parametrize(
+    ("heading", "yaw"), [(0, 90), (90, 0), (180, -90), (270, 180), (359, 91), (-45, 135)]
+)
 def test_heading_is_degrees_clockwise_from_north(read, heading, yaw):
     places = read(f"path,x,y,heading\na.jpg,0,0,{heading}\nb.jpg,0,0,\n")
     assert np.rad2deg(places.yaw[0]) == pytest.approx(yaw)
@@ -39,11 +43,27 @@ def test_heading_is_degrees_clockwise_from_north(read, heading, yaw):
 @pytest.mark.parametrize(
     ("texts", "nanoseconds", "unit"),
     [
-        (["1418132416.737115001", "1418132416.737115002"], [1418132416737115001, 1418132416737115002], "s"),
+        (
+            ["1418132416.737115001", "1418132416.737115002"],
+            [1418132416737115001, 1418132416737115002],
+            "s",
+        ),
         (["1418132416", "1418132417"], [1418132416000000000, 1418132417000000000], "s"),
-        (["1418132416737", "1418132416738.000001"], [1418132416737000000, 1418132416738000001], "ms"),
-        (["1418132416737115", "1418132416737116"], [1418132416737115000, 1418132416737116000], "us"),
-        (["1418132416737115001", "1418132416737115002"], [1418132416737115001, 1418132416737115002], "ns"),
+        (
+            ["1418132416737", "1418132416738.000001"],
+            [1418132416737000000, 1418132416738000001],
+            "ms",
+        ),
+        (
+            ["1418132416737115", "1418132416737116"],
+            [1418132416737115000, 1418132416737116000],
+            "us",
+        ),
+        (
+            ["1418132416737115001", "1418132416737115002"],
+            [1418132416737115001, 1418132416737115002],
+            "ns",
+        ),
         (["0", "0.103622401"], [0, 103622401], "s"),
     ],
 )
@@ -69,7 +89,9 @@ def test_a_table_of_our_own_comes_back_whole(tmp_path, name):
         split=["train", "test"],
         role=["reference", "query"],
         place_id=["A", "B"],
-        frames=Frame("kitti-00", crs=None, axes=((1, 0, 0), (0, 0, -1), (0, 1, 0)), origin=(1, 2, 3)),
+        frames=Frame(
+            "kitti-00", crs=None, axes=((1, 0, 0), (0, 0, -1), (0, 1, 0)), origin=(1, 2, 3)
+        ),
         root=tmp_path,
     )
     save_places(ours, tmp_path / name)
@@ -81,8 +103,12 @@ def test_a_table_of_our_own_comes_back_whole(tmp_path, name):
 
 def test_radians_are_not_degrees(read):
     rows = [(math.radians(48.1 + 0.001 * n), math.radians(11.5)) for n in range(3)]
-    text = "path,latitude,longitude\n" + "".join(f"{n}.jpg,{a!r},{b!r}\n" for n, (a, b) in enumerate(rows))
-    with pytest.raises(BadInputError, match=r"places\.csv, row 2: column 'latitude' is '0\.839.*radians"):
+    text = "path,latitude,longitude\n" + "".join(
+        f"{n}.jpg,{a!r},{b!r}\n" for n, (a, b) in enumerate(rows)
+    )
+    with pytest.raises(
+        BadInputError, match=r"places\.csv, row 2: column 'latitude' is '0\.839.*radians"
+    ):
         read(text)
     places = read(text, angles="radians")
     assert places.frames[places.frame[0]].crs == "EPSG:32632"

@@ -1,4 +1,6 @@
-"""The reader of Mapillary Street-Level Sequences: cities on the border of two UTM zones, and without a zone."""
+"""The reader of Mapillary Street-Level Sequences: cities on the border of two UTM zones, and
+without a zone.
+"""
 
 import math
 import shutil
@@ -17,12 +19,16 @@ Golden = Callable[[str], Path]
 def read_with(
     golden_folder: Golden, tmp_path: Path, city: str, east_north: Callable[[int, str, str], object]
 ) -> Places:
-    """The golden database of a city, alone, with other eastings and northings, by the number of the row."""
+    """The golden database of a city, alone, with other eastings and northings, by the number of the
+    row.
+    """
     folder = tmp_path / f"train_val/{city}/database"
     shutil.copytree(golden_folder("msls") / f"train_val/{city}/database", folder)
     header, *rows = (folder / "postprocessed.csv").read_text().splitlines()
     split = [row.split(",", 4) for row in rows]
-    rows = [f"{row[0]},{row[1]},{east_north(n, row[2], row[3])},{row[4]}" for n, row in enumerate(split)]
+    rows = [
+        f"{row[0]},{row[1]},{east_north(n, row[2], row[3])},{row[4]}" for n, row in enumerate(split)
+    ]
     (folder / "postprocessed.csv").write_text("\n".join([header, *rows]))
     return read_places("msls", tmp_path, panoramas="keep")
 

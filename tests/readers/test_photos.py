@@ -56,13 +56,19 @@ def test_what_has_no_usable_position_is_left_out_and_listed_by_reason(tmp_path: 
     }
     shoot(tmp_path / "good.jpg", OXFORD)
     for name, (_, change) in changes.items():
-        tags = None if change is None else {tag: value for tag, value in (OXFORD | change).items() if value is not None}
+        tags = (
+            None
+            if change is None
+            else {tag: value for tag, value in (OXFORD | change).items() if value is not None}
+        )
         shoot(tmp_path / name, tags)
     (tmp_path / "empty.jpg").touch()
     (tmp_path / "words.jpg").write_text("not an image")
     places = read_places("photos", tmp_path)
     assert list(places.path) == ["good.jpg"]
-    listed = {name: note.text for note in places.notes if "left out" in note.text for name in note.items}
+    listed = {
+        name: note.text for note in places.notes if "left out" in note.text for name in note.items
+    }
     assert listed.keys() == {*changes, "empty.jpg", "words.jpg"}
     for name, (words, _) in changes.items():
         assert words in listed[name], name

@@ -1,4 +1,6 @@
-"""Readers are found by name, say what they want, and refuse what they do not know; `convert auto` asks them."""
+"""Readers are found by name, say what they want, and refuse what they do not know; `convert auto`
+asks them.
+"""
 
 from pathlib import Path
 
@@ -14,12 +16,17 @@ from mappable.readers.toolkit import image_files
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"size": 3, "color": "red"}, "reader 'tum' has no option color, size; its options: trajectory, images"),
+        (
+            {"size": 3, "color": "red"},
+            "reader 'tum' has no option color, size; its options: trajectory, images",
+        ),
         ({"plane": "zx"}, "reader 'tum': plane is 'zx', expected one of: xy, xz"),
         ({"max_gap_s": "1 s"}, "reader 'tum': max_gap_s is '1 s', expected a float"),
     ],
 )
-def test_bad_options_are_named_with_what_is_expected(tmp_path: Path, options: dict[str, object], words: str) -> None:
+def test_bad_options_are_named_with_what_is_expected(
+    tmp_path: Path, options: dict[str, object], words: str
+) -> None:
     with pytest.raises(BadInputError) as caught:
         read_places("tum", tmp_path, **options)
     assert words in str(caught.value)

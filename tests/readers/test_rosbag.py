@@ -1,4 +1,6 @@
-"""Bags of ROS 1 and ROS 2, written by rosbags' own writers: topics, positions in time, cameras, lenses, odometry."""
+"""Bags of ROS 1 and ROS 2, written by rosbags' own writers: topics, positions in time, cameras,
+lenses, odometry.
+"""
 
 import json
 import math
@@ -36,7 +38,9 @@ def drive(kind: Kind = "sqlite3", images: int = 10) -> BagWriter:
     for number in range(2 * images):
         writer.add_pose("/pose", START + number * TENTH, (0.1 * number, 2 - 0.05 * number, 0.5))
     for number in range(images):
-        writer.add_compressed("/cam/image/compressed", START + number * 2 * TENTH + TENTH // 4, noise(number))
+        writer.add_compressed(
+            "/cam/image/compressed", START + number * 2 * TENTH + TENTH // 4, noise(number)
+        )
     return writer
 
 
@@ -44,13 +48,22 @@ def notes(places: Places) -> dict[str, tuple[str, ...]]:
     return {note.text: note.items for note in places.notes}
 
 
-ORDERS: dict[str, list[int]] = {"rgb8": [0, 1, 2], "bgr8": [2, 1, 0], "rgba8": [0, 1, 2, 0], "bgra8": [2, 1, 0, 0]}
-ORDERS |= {"8UC3": [2, 1, 0], "mono8": [0], "mono16": [1, 0]}  # of mono16, the second byte is the high one
+ORDERS: dict[str, list[int]] = {
+    "rgb8": [0, 1, 2],
+    "bgr8": [2, 1, 0],
+    "rgba8": [0, 1, 2, 0],
+    "bgra8": [2, 1, 0, 0],
+}
+# Of mono16, the second byte is the high one.
+ORDERS |= {"8UC3": [2, 1, 0], "mono8": [0], "mono16": [1, 0]}
 
 
 @pytest.mark.parametrize("encoding", ORDERS)
 def test_every_encoding_gives_the_colors_that_were_sent(encoding: str) -> None:
-    pixels, writer = np.random.default_rng(5).integers(0, 255, (4, 6, 3), dtype=np.uint8), BagWriter("sqlite3")
+    pixels, writer = (
+        np.random.default_rng(5).integers(0, 255, (4, 6, 3), dtype=np.uint8),
+        BagWriter("sqlite3"),
+    )
     data = np.ascontiguousarray(pixels[:, :, ORDERS[encoding]]).tobytes()
     writer.add_image("/image", START, data, encoding, (6, 4))
     expected = np.repeat(pixels[:, :, :1], 3, axis=2) if encoding.startswith("mono") else pixels
@@ -60,13 +73,19 @@ def test_every_encoding_gives_the_colors_that_were_sent(encoding: str) -> None:
 @pytest.mark.parametrize("pattern", ["rggb", "bggr", "gbrg", "grbg"])
 def test_a_bayer_mosaic_of_one_color_is_that_color(pattern: str) -> None:
     color, writer = {"r": 200, "g": 120, "b": 40}, BagWriter("sqlite3")
-    mosaic = np.array([[color[pattern[2 * (row % 2) + column % 2]] for column in range(6)] for row in range(4)])
-    writer.add_image("/image", START, mosaic.astype(np.uint8).tobytes(), f"bayer_{pattern}8", (6, 4))
+    mosaic = np.array(
+        [[color[pattern[2 * (row % 2) + column % 2]] for column in range(6)] for row in range(4)]
+    )
+    writer.add_image(
+        "/image", START, mosaic.astype(np.uint8).tobytes(), f"bayer_{pattern}8", (6, 4)
+    )
     assert np.array_equal(raw_pixels(writer.messages[0][2]), np.full((4, 6, 3), (200, 120, 40)))
 
 
 def test_the_transform_tree_places_the_camera_and_turns_it(tmp_path: Path) -> None:
-    """The robot turns left at 1 rad/s; its camera is 0.3 m ahead, 0.1 m to the left, and looks 30 degrees right."""
+    """The robot turns left at 1 rad/s; its camera is 0.3 m ahead, 0.1 m to the left, and looks 30
+    degrees right.
+    """
     writer = BagWriter("ros1")
     right = Rotation.from_euler("z", -30, degrees=True)
     writer.add_transform(START, "base_link", "mast", (0.3, 0, 0), right.as_quat())
@@ -87,7 +106,9 @@ def test_the_transform_tree_places_the_camera_and_turns_it(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_transforms_can_be_the_positions(tmp_path: Path, kind: Kind) -> None:
-    """The robot drives along x of odom, which lies turned and shifted in the map; the map learns that after 0.25 s."""
+    """The robot drives along x of odom, which lies turned and shifted in the map; the map learns
+    that after 0.25 s.
+    """
     writer = BagWriter(kind)
     quarter = Rotation.from_euler("z", 90, degrees=True).as_quat()
     writer.add_transform(START, "base_link", "camera_optical", (0, 0, 1), FORWARD.as_quat())
@@ -113,7 +134,13 @@ def test_odometry_is_kept_with_its_covariance(tmp_path: Path, kind: Kind) -> Non
     writer = drive(kind)
     for number in range(8):
         turn = Rotation.from_euler("z", 0.2 * number).as_quat()
-        writer.add_odometry("/odom", START + number * TENTH, (number, -number, 3), turn, variance=0.25 * (number > 3))
+        writer.add_odometry(
+            "/odom",
+            START + number * TENTH,
+            (number, -number, 3),
+            turn,
+            variance=0.25 * (number > 3),
+        )
     bag = writer.write(tmp_path, "run")
     places = read_places("rosbag", bag)
     file = places.root / "run-frames/odometry.parquet"
@@ -132,7 +159,9 @@ def test_odometry_is_kept_with_its_covariance(tmp_path: Path, kind: Kind) -> Non
 
 @pytest.mark.parametrize("kind", ["ros1", "mcap"])
 def test_camera_info_undistorts(tmp_path: Path, kind: Kind) -> None:
-    """A picture of concentric rings, drawn through the lens by the test's own formula, becomes rings again."""
+    """A picture of concentric rings, drawn through the lens by the test's own formula, becomes
+    rings again.
+    """
     size, focal, k1 = (64, 48), 60.0, -0.4
     row, column = np.mgrid[:48, :64]
 
@@ -151,7 +180,11 @@ def test_camera_info_undistorts(tmp_path: Path, kind: Kind) -> None:
     for number in range(2):
         writer.add_pose("/pose", START + number * TENTH, (number, 0, 0))
         writer.add_image(
-            "/cam/image_raw", START + number * TENTH, rings(x * factor, y * factor).tobytes(), "rgb8", size
+            "/cam/image_raw",
+            START + number * TENTH,
+            rings(x * factor, y * factor).tobytes(),
+            "rgb8",
+            size,
         )
     bag = writer.write(tmp_path, "run")
     inner = (slice(8, 40), slice(8, 56))
@@ -174,6 +207,8 @@ def test_the_command_line_lists_topics_and_converts(tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert "/cam/image/compressed" in shown.output
     assert "sensor_msgs/msg/CompressedImage" in shown.output
-    done = run(app, ["convert", "rosbag", str(bag), str(tmp_path / "out"), "--size", "16x12", "--json"])
+    done = run(
+        app, ["convert", "rosbag", str(bag), str(tmp_path / "out"), "--size", "16x12", "--json"]
+    )
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["places"] == 9

@@ -12,7 +12,9 @@ SHEAR[0, 1] = 0.2
 
 
 @pytest.mark.parametrize(
-    "matrix", [np.diag([1.0, 1, -1, 1]), np.diag([2.0, 2, 2, 1]), SHEAR], ids=["mirrored", "scaled", "sheared"]
+    "matrix",
+    [np.diag([1.0, 1, -1, 1]), np.diag([2.0, 2, 2, 1]), SHEAR],
+    ids=["mirrored", "scaled", "sheared"],
 )
 def test_a_matrix_that_is_no_rotation_is_named_by_its_row(matrix: Floats) -> None:
     poses = np.stack([np.eye(4), matrix])

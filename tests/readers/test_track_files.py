@@ -16,7 +16,10 @@ from mappable.readers.tracks import Track, arc_length, course
 NOON, SECOND = 1_714_564_800 * 10**9, 10**9  # 2024-05-01T12:00:00Z
 NAMESPACES = {
     "1.0": ' version="1.0" xmlns="http://www.topografix.com/GPX/1/0"',
-    "1.1": ' version="1.1" xmlns="http://www.topografix.com/GPX/1/1" xmlns:o="http://example.org/other"',
+    "1.1": (
+        ' version="1.1" xmlns="http://www.topografix.com/GPX/1/1"'
+        ' xmlns:o="http://example.org/other"'
+    ),
     "none": "",
 }
 
@@ -34,7 +37,10 @@ def point(latitude: object, longitude: object, second: int | None = 0, inside: s
 
 def gpx(*segments: str, attributes: str = NAMESPACES["1.1"]) -> str:
     body = "".join(f"<trkseg>{segment}</trkseg>" for segment in segments)
-    return f'<?xml version="1.0" encoding="UTF-8"?><gpx{attributes}><trk><name>ride</name>{body}</trk></gpx>'
+    return (
+        '<?xml version="1.0"'
+        f' encoding="UTF-8"?><gpx{attributes}><trk><name>ride</name>{body}</trk></gpx>'
+    )
 
 
 def track(positions: list[tuple[float, float]]) -> Track:
@@ -44,7 +50,9 @@ def track(positions: list[tuple[float, float]]) -> Track:
 
 @pytest.mark.parametrize("version", NAMESPACES)
 def test_gpx_of_every_version_is_read(tmp_path: Path, version: str) -> None:
-    first = point(51.5, -1.25, 0, "<ele>63.5</ele>") + point("51.6", "-1.3", 1, "<extensions><hr>9</hr></extensions>")
+    first = point(51.5, -1.25, 0, "<ele>63.5</ele>") + point(
+        "51.6", "-1.3", 1, "<extensions><hr>9</hr></extensions>"
+    )
     second = point(-33.25, 151.125, 7, "<ele></ele>")
     points = read_track(tmp_path / "ride.gpx", gpx(first, second, attributes=NAMESPACES[version]))
     assert points.north.tolist() == [51.5, 51.6, -33.25]
@@ -54,15 +62,30 @@ def test_gpx_of_every_version_is_read(tmp_path: Path, version: str) -> None:
     assert points.in_degrees
 
 
-def test_points_out_of_order_or_of_one_time_or_without_a_fix_are_mended_and_listed(tmp_path: Path) -> None:
+def test_points_out_of_order_or_of_one_time_or_without_a_fix_are_mended_and_listed(
+    tmp_path: Path,
+) -> None:
     found = Findings()
-    segment = point(1, 1, 3) + point(2, 2, 5) + point(3, 3, 4) + point(4, 4, 5) + point(0, 0, 6) + point(5, 5, 7)
+    segment = (
+        point(1, 1, 3)
+        + point(2, 2, 5)
+        + point(3, 3, 4)
+        + point(4, 4, 5)
+        + point(0, 0, 6)
+        + point(5, 5, 7)
+    )
     points = read_track(tmp_path / "ride.gpx", gpx(segment), found)
     assert points.north.tolist() == [1, 3, 2, 5]
     assert [(str(note), note.items) for note in found] == [
-        ("1 track points are at latitude 0, longitude 0, so no fix (left out)", ("ride.gpx, point 5",)),
+        (
+            "1 track points are at latitude 0, longitude 0, so no fix (left out)",
+            ("ride.gpx, point 5",),
+        ),
         ("1 track points were out of time order and were sorted", ("ride.gpx, point 3",)),
-        ("1 track points have the same time as an earlier point (left out)", ("ride.gpx, point 4",)),
+        (
+            "1 track points have the same time as an earlier point (left out)",
+            ("ride.gpx, point 4",),
+        ),
     ]
 
 
@@ -74,7 +97,8 @@ def test_tracks_in_degrees_share_one_frame_and_tracks_in_metres_another(tmp_path
     assert first == third
     assert (second.name, second.crs) == ("room", None)
     assert room.xyz.tolist() == [[2, 3, 4]]
-    true = Geod(ellps="WGS84").inv(11.99, 48.1, 12.01, 48.2)[2]  # across the border of two UTM zones
+    # Across the border of two UTM zones.
+    true = Geod(ellps="WGS84").inv(11.99, 48.1, 12.01, 48.2)[2]
     assert math.dist(ours.xyz[0, :2], theirs.xyz[0, :2]) == pytest.approx(true, rel=1e-3)
     there = read_track(tmp_path / "there.gpx", gpx(point(48.1, 12, 0) + point(35.7, 139.7, 2)))
     with pytest.raises(BadInputError, match=r"there\.gpx.*point 2.*too far"):
@@ -97,7 +121,9 @@ def test_the_course_is_the_tangent_and_does_not_spin_while_standing() -> None:
     found = course(ride, ride.time[10:-10], 0.5)
     np.testing.assert_allclose(np.cos(found - angles[10:-10] - np.pi / 2), 1, atol=2e-3)
     noise = np.random.default_rng(5).uniform(-0.1, 0.1, (100, 2)).tolist()
-    ride = track([(0.0, 0.0), (0.0, 5.0)] + [(dx, 10 + dy) for dx, dy in noise] + [(0.0, 15.0), (0.0, 20.0)])
+    ride = track(
+        [(0.0, 0.0), (0.0, 5.0)] + [(dx, 10 + dy) for dx, dy in noise] + [(0.0, 15.0), (0.0, 20.0)]
+    )
     np.testing.assert_allclose(course(ride, ride.time, 1.0), np.pi / 2, atol=0.05)
     still = track([(0.0, 0.0), (0.01, 0.0), (0.0, 0.01)])
     assert np.isnan(course(still, still.time, 0.5)).all()

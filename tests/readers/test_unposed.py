@@ -14,7 +14,9 @@ from mappable.readers.unposed import find_images, is_table
 Draw = Callable[..., Path]
 
 
-def test_files_and_folders_in_the_order_given(draw: Draw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_and_folders_in_the_order_given(
+    draw: Draw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("b/2.jpg", "b/1.png", "a/3.jpg"):
         draw(tmp_path / name)
     (tmp_path / "b/notes.txt").write_text("no image")
@@ -29,8 +31,16 @@ def test_files_and_folders_in_the_order_given(draw: Draw, tmp_path: Path, monkey
 def test_tables_lose_their_positions_alone(draw: Draw, tmp_path: Path) -> None:
     for name in ("set/1.jpg", "set/2.jpg", "3.jpg"):
         draw(tmp_path / name)
-    columns = {"path": ["1.jpg", "2.jpg"], "x": [5.0, 6.0], "y": [1.0, 2.0], "z": [0.0, 1.0], "dimensions": 3}
-    table = Places(**columns, frames=Frame("town"), sequence="s", time=[1, 2], root=tmp_path / "set")
+    columns = {
+        "path": ["1.jpg", "2.jpg"],
+        "x": [5.0, 6.0],
+        "y": [1.0, 2.0],
+        "z": [0.0, 1.0],
+        "dimensions": 3,
+    }
+    table = Places(
+        **columns, frames=Frame("town"), sequence="s", time=[1, 2], root=tmp_path / "set"
+    )
     save_places(table, tmp_path / "set/places.parquet")
     save_places(table, tmp_path / "table.csv")
     for path in (tmp_path / "set", tmp_path / "set/places.parquet", tmp_path / "table.csv"):
@@ -50,9 +60,21 @@ def test_a_file_that_is_named_again_counts_once(draw: Draw, tmp_path: Path) -> N
         draw(tmp_path / name)
     (tmp_path / "link.jpg").symlink_to(tmp_path / "set/2.jpg")
     first = tmp_path / "set/2.jpg"
-    found = find_images([first, Path(os.path.relpath(first)), tmp_path / "link.jpg", tmp_path / "set"])
-    assert found.place_id.tolist() == [str(first), str(tmp_path / "set/1.jpg"), str(tmp_path / "set/3.jpg")]
-    table = Places(path=["1.jpg", "2.jpg"], x=[5.0, 6.0], y=[1.0, 2.0], frames=Frame("town"), root=tmp_path / "set")
+    found = find_images(
+        [first, Path(os.path.relpath(first)), tmp_path / "link.jpg", tmp_path / "set"]
+    )
+    assert found.place_id.tolist() == [
+        str(first),
+        str(tmp_path / "set/1.jpg"),
+        str(tmp_path / "set/3.jpg"),
+    ]
+    table = Places(
+        path=["1.jpg", "2.jpg"],
+        x=[5.0, 6.0],
+        y=[1.0, 2.0],
+        frames=Frame("town"),
+        root=tmp_path / "set",
+    )
     save_places(table, tmp_path / "table.csv")
     both = find_images([tmp_path / "table.csv", first, tmp_path / "table.csv"])
     assert both.place_id.tolist() == [str(first), "1.jpg"]

@@ -1,4 +1,6 @@
-"""Alignment: what was moved is moved back, with and without scale and mirror, in 2-D and 3-D; and the scores."""
+"""Alignment: what was moved is moved back, with and without scale and mirror, in 2-D and 3-D; and
+the scores.
+"""
 
 import numpy as np
 import pytest
@@ -50,17 +52,22 @@ def test_without_scale_the_motion_is_rigid(seed: int, dimensions: int) -> None:
     points = moved(2 * truth, seed + 1, scale=1.0, mirror=True)
     assert align(points, truth, scale=False).scale == 1.0
     spread = np.sqrt(np.square(truth - truth.mean(0)).sum(1).mean())
-    assert aligned_score(points, truth, scale=False).rmse == pytest.approx(spread)  # twice as large is once too far out
+    # Twice as large is once too far out.
+    assert aligned_score(points, truth, scale=False).rmse == pytest.approx(spread)
     assert aligned_score(points, truth).rmse == pytest.approx(0, abs=1e-6)
 
 
 @given(SEEDS, st.booleans())
 def test_noisy_points_in_space_are_turned_as_scipy_turns_them(seed: int, mirror: bool) -> None:
     truth = path(seed, 3)
-    points = moved(truth, seed + 1, scale=1.0, mirror=mirror) + np.random.default_rng(seed).normal(0, 0.1, truth.shape)
+    points = moved(truth, seed + 1, scale=1.0, mirror=mirror) + np.random.default_rng(seed).normal(
+        0, 0.1, truth.shape
+    )
     wanted, centered = truth - truth.mean(0), points - points.mean(0)
     best = min(Rotation.align_vectors(wanted, sign * centered)[1] for sign in (1.0, -1.0))
-    assert aligned_score(points, truth, scale=False).rmse == pytest.approx(best / np.sqrt(len(truth)), rel=1e-6)
+    assert aligned_score(points, truth, scale=False).rmse == pytest.approx(
+        best / np.sqrt(len(truth)), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(

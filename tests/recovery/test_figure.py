@@ -16,7 +16,13 @@ RANGES = measure(TRUTH, NOISES["mid"], seed=0, radius=20.0)
 
 
 def result(positions: Floats) -> Recovered:
-    return Recovered(positions, np.zeros(len(positions), dtype=np.int64), np.ones(len(RANGES), dtype=bool), 1.0, ())
+    return Recovered(
+        positions,
+        np.zeros(len(positions), dtype=np.int64),
+        np.ones(len(RANGES), dtype=bool),
+        1.0,
+        (),
+    )
 
 
 @pytest.mark.medium

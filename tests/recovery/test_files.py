@@ -31,7 +31,9 @@ def text_file(folder: Path, text: str, name: str = "table.csv") -> Path:
 
 def recovered(positions: Floats, covariances: Floats | None = None) -> Recovered:
     count = len(positions)
-    return Recovered(positions, np.zeros(count, dtype=np.int64), np.ones(0, dtype=bool), 1.0, (), covariances)
+    return Recovered(
+        positions, np.zeros(count, dtype=np.int64), np.ones(0, dtype=bool), 1.0, (), covariances
+    )
 
 
 # Ranges
@@ -39,14 +41,20 @@ def recovered(positions: Floats, covariances: Floats | None = None) -> Recovered
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("with_sigma", [True, False])
-def test_ranges_come_back_as_they_were_written(tmp_path: Path, suffix: str, with_sigma: bool) -> None:
+def test_ranges_come_back_as_they_were_written(
+    tmp_path: Path, suffix: str, with_sigma: bool
+) -> None:
     ranges = measure(route("loop", 60, seed=0), NOISES["mid"], seed=0, radius=30.0)
-    columns = {"j": ranges.j.tolist(), "i": ranges.i.tolist(), "metres": ranges.metres.tolist()}  # by name, not place
+    # By name, not place.
+    columns = {"j": ranges.j.tolist(), "i": ranges.i.tolist(), "metres": ranges.metres.tolist()}
     if with_sigma:
         columns["sigma"] = ranges.sigma.tolist()
     file = tmp_path / f"ranges{suffix}"
     if suffix == ".csv":
-        lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+        lines = [
+            ",".join(columns),
+            *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)),
+        ]
         file.write_text("\n".join(lines))
     else:
         pyarrow.parquet.write_table(pyarrow.table(columns), file)
@@ -75,7 +83,9 @@ def test_ranges_come_back_as_they_were_written(tmp_path: Path, suffix: str, with
         ('i,j,metres\n0,1,"2\n', "row 2: cannot be read"),
     ],
 )
-def test_a_bad_table_of_ranges_is_refused_by_file_row_and_value(tmp_path: Path, text: str, part: str) -> None:
+def test_a_bad_table_of_ranges_is_refused_by_file_row_and_value(
+    tmp_path: Path, text: str, part: str
+) -> None:
     file = text_file(tmp_path, text)
     with pytest.raises(BadInputError) as refused:
         read_ranges(file, count=5)
@@ -110,7 +120,9 @@ def save(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
-def test_a_matrix_becomes_ranges_by_its_scale_and_radius_or_mask(save: Callable[..., Path], dimensions: int) -> None:
+def test_a_matrix_becomes_ranges_by_its_scale_and_radius_or_mask(
+    save: Callable[..., Path], dimensions: int
+) -> None:
     points = np.random.default_rng(0).uniform(0, 10, (12, dimensions))
     metres = np.linalg.norm(points[:, None] - points, axis=2)
     file = save((np.square(metres) / 50).astype(np.float32))
@@ -135,7 +147,9 @@ def test_a_matrix_becomes_ranges_by_its_scale_and_radius_or_mask(save: Callable[
         (np.array([["a", "b"], ["c", "d"]]), {}, "not a .npy file of numbers|its type is <U1"),
     ],
 )
-def test_a_bad_matrix_is_refused(save: Callable[..., Path], matrix: Any, options: dict[str, Any], part: str) -> None:
+def test_a_bad_matrix_is_refused(
+    save: Callable[..., Path], matrix: Any, options: dict[str, Any], part: str
+) -> None:
     file = save(matrix)
     with pytest.raises(BadInputError) as refused:
         read_matrix(file, **options)
@@ -146,7 +160,11 @@ def test_a_bad_matrix_is_refused(save: Callable[..., Path], matrix: Any, options
 def test_nothing_is_unpickled(tmp_path: Path) -> None:
     np.save(tmp_path / "objects.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
     np.savez(tmp_path / "several.npz", a=np.zeros(2))
-    for name, part in (("objects.npy", "not a .npy file"), ("several.npz", "several arrays"), ("no.npy", "no such")):
+    for name, part in (
+        ("objects.npy", "not a .npy file"),
+        ("several.npz", "several arrays"),
+        ("no.npy", "no such"),
+    ):
         with pytest.raises(BadInputError, match=part):
             read_matrix(tmp_path / name)
 
@@ -163,8 +181,13 @@ def test_known_positions_are_read(tmp_path: Path, dimensions: int) -> None:
     assert anchors.points.tolist() == [4, 0]
     assert anchors.positions.tolist() == [[1, 2, 3][:dimensions], [5, 6, 7][:dimensions]]
     assert np.broadcast_to(anchors.sigma, 2).tolist() == [0.5, 0.5]
-    with_sigma = "\n".join(["sigma," + header, *("0.25," + row[: 1 + 2 * dimensions] for row in rows)])
-    assert np.broadcast_to(read_anchors(text_file(tmp_path, with_sigma)).sigma, 2).tolist() == [0.25, 0.25]
+    with_sigma = "\n".join(
+        ["sigma," + header, *("0.25," + row[: 1 + 2 * dimensions] for row in rows)]
+    )
+    assert np.broadcast_to(read_anchors(text_file(tmp_path, with_sigma)).sigma, 2).tolist() == [
+        0.25,
+        0.25,
+    ]
 
 
 def test_the_truth_is_a_table_in_order_or_numbered_or_a_trajectory(tmp_path: Path) -> None:
@@ -173,7 +196,9 @@ def test_the_truth_is_a_table_in_order_or_numbered_or_a_trajectory(tmp_path: Pat
     numbered = read_truth(text_file(tmp_path, "point,x,y,z\n2,0,1,5\n0,2,3,6\n"), 3)
     assert numbered[2].tolist() == [0, 1, 5]
     assert np.isnan(numbered[1]).all()
-    tum = read_truth(text_file(tmp_path, "# time x y z\n10.5 1 2 3 0 0 0 1\n11 4 5 6 0 0 0 1\n", "truth.txt"), 2)
+    tum = read_truth(
+        text_file(tmp_path, "# time x y z\n10.5 1 2 3 0 0 0 1\n11 4 5 6 0 0 0 1\n", "truth.txt"), 2
+    )
     assert tum.tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
@@ -181,7 +206,9 @@ def test_the_truth_is_a_table_in_order_or_numbered_or_a_trajectory(tmp_path: Pat
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
-def test_positions_are_written_with_their_covariances_and_read_as_a_truth(tmp_path: Path, dimensions: int) -> None:
+def test_positions_are_written_with_their_covariances_and_read_as_a_truth(
+    tmp_path: Path, dimensions: int
+) -> None:
     random = np.random.default_rng(0)
     positions = random.normal(0, 100, (5, dimensions))
     roots = random.normal(size=(5, dimensions, dimensions))
@@ -189,7 +216,10 @@ def test_positions_are_written_with_their_covariances_and_read_as_a_truth(tmp_pa
     write_positions(tmp_path / "deep/positions.csv", recovered(positions, covariances))
     np.testing.assert_allclose(read_truth(tmp_path / "deep/positions.csv", 5), positions, atol=1e-6)
     header, first, *_ = (tmp_path / "deep/positions.csv").read_text().splitlines()
-    assert header == {2: "point,part,x,y,xx,xy,yy", 3: "point,part,x,y,z,xx,xy,yy,xz,yz,zz"}[dimensions]
+    assert (
+        header
+        == {2: "point,part,x,y,xx,xy,yy", 3: "point,part,x,y,z,xx,xy,yy,xz,yz,zz"}[dimensions]
+    )
     values = dict(zip(header.split(","), first.split(","), strict=True))
     assert float(values["xy"]) == pytest.approx(covariances[0, 0, 1], rel=1e-5)
     write_positions(tmp_path / "plain.csv", recovered(positions))

@@ -1,4 +1,6 @@
-"""The filter of false ranges: independent ones go, true ones stay, and nothing is torn that need not be."""
+"""The filter of false ranges: independent ones go, true ones stay, and nothing is torn that need
+not be.
+"""
 
 import numpy as np
 import pytest
@@ -29,7 +31,10 @@ def test_common_neighbors_are_counted(seed: int, count: int, share: float) -> No
     for one, two in zip(ranges.i.tolist(), ranges.j.tolist(), strict=True):
         near[one].add(two)
         near[two].add(one)
-    wanted = [len(near[one] & near[two]) for one, two in zip(ranges.i.tolist(), ranges.j.tolist(), strict=True)]
+    wanted = [
+        len(near[one] & near[two])
+        for one, two in zip(ranges.i.tolist(), ranges.j.tolist(), strict=True)
+    ]
     assert common_neighbors(ranges).tolist() == wanted
 
 
@@ -38,7 +43,9 @@ def test_common_neighbors_are_counted(seed: int, count: int, share: float) -> No
     ("kind", "count", "noise"), [("loop", 400, "mid"), ("open", 400, "high"), ("city", 1000, "low")]
 )
 @pytest.mark.parametrize("outliers", [0.0, 0.01, 0.05])
-def test_independent_false_ranges_go_and_true_ones_stay(kind: Kind, count: int, noise: str, outliers: float) -> None:
+def test_independent_false_ranges_go_and_true_ones_stay(
+    kind: Kind, count: int, noise: str, outliers: float
+) -> None:
     for seed in range(3):
         positions = route(kind, count, seed=seed, length=1000.0 if kind == "city" else 672.0)
         ranges = measure(positions, NOISES[noise], seed=seed, missing=0.1, outliers=outliers)
@@ -46,14 +53,17 @@ def test_independent_false_ranges_go_and_true_ones_stay(kind: Kind, count: int, 
         assert kept[true].mean() > 0.98
         far = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1) > 30
         assert not kept[far].any()
-        assert (kept & ~true).sum() <= 0.06 * (~true).sum() + 2  # what is left lies within a few ranges' reach
+        # What is left lies within a few ranges' reach.
+        assert (kept & ~true).sum() <= 0.06 * (~true).sum() + 2
         assert ranges.where(kept).parts.max() == 0
 
 
 @pytest.mark.medium
 @given(SEEDS, st.sampled_from([(0.6, 1), (0.6, 2), (0.6, 3), (0.1, 4), (0.1, 6)]))
 def test_a_chain_is_never_torn(seed: int, chain: tuple[float, int]) -> None:
-    """Images in order with ranges to the next few, some of which are missing: whatever hung together still does."""
+    """Images in order with ranges to the next few, some of which are missing: whatever hung
+    together still does.
+    """
     missing, reach = chain
     rng = np.random.default_rng(seed)
     i = np.repeat(np.arange(60), reach)
@@ -80,7 +90,9 @@ def test_parts_that_only_a_false_range_joins_come_apart() -> None:
 
 
 @pytest.mark.medium
-def test_where_images_deviate_together_false_ranges_go_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_images_deviate_together_false_ranges_go_in_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     positions = route("city", 4000, seed=1, length=4000.0)
     ranges = measure_learned(positions, learned_profile(), seed=1, missing=0.1)
     false = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1) > 40

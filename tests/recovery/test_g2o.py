@@ -23,7 +23,9 @@ def test_motions_come_back(tmp_path: Path, dimensions: int) -> None:
         covariance = np.diag([0.01, 0.02, 0.03, 0.04, 0.05, 0.06])
         motions = Motions(SQUARE.i, SQUARE.j, [[2.0, 0.0, 0.0]] * 4, turns, covariance)
     recovered = recover(Ranges(4, [], [], [], []), dimensions, motions=motions)
-    np.testing.assert_allclose(np.linalg.norm(recovered.positions[2] - recovered.positions[0]), 8**0.5, rtol=1e-3)
+    np.testing.assert_allclose(
+        np.linalg.norm(recovered.positions[2] - recovered.positions[0]), 8**0.5, rtol=1e-3
+    )
     write_g2o(tmp_path / "graph.g2o", recovered, motions)
     read = read_g2o(tmp_path / "graph.g2o")
     assert read.names.tolist() == [0, 1, 2, 3]

@@ -19,7 +19,9 @@ from mappable.recovery.hints import Anchors, Motions
         ([0.5], [[0.0, 1.0]], 1.0, r"anchors.*integers.*0\.5"),
     ],
 )
-def test_anchors_that_cannot_be(points: object, positions: object, sigma: object, words: str) -> None:
+def test_anchors_that_cannot_be(
+    points: object, positions: object, sigma: object, words: str
+) -> None:
     with pytest.raises(BadInputError, match=words):
         Anchors(points, positions, sigma)  # type: ignore[arg-type]
 

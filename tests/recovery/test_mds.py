@@ -1,4 +1,6 @@
-"""Classical MDS gives exact points back; landmark MDS comes near to them by paths along short ranges."""
+"""Classical MDS gives exact points back; landmark MDS comes near to them by paths along short
+ranges.
+"""
 
 import numpy as np
 import pytest
@@ -34,7 +36,9 @@ def test_exact_distances_give_the_points_back(seed: int, count: int, dimensions:
 
 
 @given(SEEDS, DIMENSIONS)
-def test_noisy_distances_give_the_strongest_part_of_the_gram_matrix(seed: int, dimensions: int) -> None:
+def test_noisy_distances_give_the_strongest_part_of_the_gram_matrix(
+    seed: int, dimensions: int
+) -> None:
     noise = np.random.default_rng(seed).normal(0, 5, 120)
     squared = squareform(pdist(some_points(seed, 16, dimensions)) + noise) ** 2
     centering = np.eye(16) - 1 / 16
@@ -55,7 +59,9 @@ def test_all_ranges_and_all_landmarks_are_classical_mds(seed: int, dimensions: i
 @given(SEEDS, DIMENSIONS)
 def test_few_landmarks_suffice_where_all_ranges_are_exact(seed: int, dimensions: int) -> None:
     points = some_points(seed, 30, dimensions)
-    found = landmark_geodesic_mds(exact_ranges(points, 1000.0), dimensions, landmarks=dimensions + 2, seed=seed)
+    found = landmark_geodesic_mds(
+        exact_ranges(points, 1000.0), dimensions, landmarks=dimensions + 2, seed=seed
+    )
     assert aligned_score(found, points, scale=False).rmse < 1e-4
 
 

@@ -1,4 +1,6 @@
-"""Ranges: pairs in order, their graph and its parts, and one sentence for each thing that can be wrong."""
+"""Ranges: pairs in order, their graph and its parts, and one sentence for each thing that can be
+wrong.
+"""
 
 from typing import Any
 
@@ -13,7 +15,9 @@ from mappable.recovery.ranges import Ranges, ranges_of_matrix
 
 @st.composite
 def pair_lists(draw: st.DrawFn) -> tuple[int, list[tuple[int, int, float]]]:
-    """How many points there are, and distinct pairs of them in any order and direction, with their metres."""
+    """How many points there are, and distinct pairs of them in any order and direction, with their
+    metres.
+    """
     count = draw(st.integers(2, 12))
     pairs = [(a, b) for a in range(count) for b in range(a)]
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True))
@@ -105,7 +109,14 @@ def test_parts_are_those_of_a_search_from_point_to_point(given_: tuple[int, Any]
         ),
         (3, [-1], [1], [1.0], 1.0, "between 0 and 2"),
         (3, [1], [1], [1.0], 1.0, "two different points"),
-        (3, [0], [1], [np.nan], 1.0, "range 0 (points 0 and 1, nan m, sigma 1 m): metres must be a finite number"),
+        (
+            3,
+            [0],
+            [1],
+            [np.nan],
+            1.0,
+            "range 0 (points 0 and 1, nan m, sigma 1 m): metres must be a finite number",
+        ),
         (3, [0], [1], [np.inf], 1.0, "finite number"),
         (3, [0], [1], [-2.0], 1.0, "must be 0 or more"),
         (3, [0], [1], [1.0], 0.0, "sigma must be above 0"),
@@ -113,7 +124,9 @@ def test_parts_are_those_of_a_search_from_point_to_point(given_: tuple[int, Any]
         (3, [0, 1], [1, 0], [1.0, 1.0], 1.0, "points 0 and 1 occurs more than once"),
     ],
 )
-def test_what_cannot_be_a_range_is_named(count: int, i: Any, j: Any, metres: Any, sigma: Any, part: str) -> None:
+def test_what_cannot_be_a_range_is_named(
+    count: int, i: Any, j: Any, metres: Any, sigma: Any, part: str
+) -> None:
     with pytest.raises(BadInputError) as refused:
         Ranges(count, i, j, metres, sigma)
     assert part in str(refused.value)
@@ -128,7 +141,9 @@ def test_a_matrix_of_squared_distances_becomes_metres_by_its_scale(dimensions: i
     points = np.random.default_rng(0).normal(size=(6, dimensions))
     squared = np.square(points[:, None] - points).sum(2)
     ranges = ranges_of_matrix(squared / 25, 25.0, squared < 2)
-    np.testing.assert_allclose(ranges.metres, np.linalg.norm(points[ranges.i] - points[ranges.j], axis=1))
+    np.testing.assert_allclose(
+        ranges.metres, np.linalg.norm(points[ranges.i] - points[ranges.j], axis=1)
+    )
     assert len(ranges) == (np.triu(squared < 2, 1)).sum()
     own = ranges_of_matrix(squared, 1.0, squared < 2, sigma=0.1 + squared)
     np.testing.assert_allclose(own.sigma, 0.1 + np.square(own.metres))
@@ -140,12 +155,24 @@ def test_a_matrix_of_squared_distances_becomes_metres_by_its_scale(dimensions: i
         (np.zeros((2, 3)), np.ones((2, 3)), 1.0, "square, got 2 x 3"),
         (np.zeros((3, 3)), np.ones((2, 2)), 1.0, "mask"),
         (np.zeros((3, 3)), np.ones((3, 3)), 0.0, "scale must be above 0, got 0.0"),
-        (np.full((3, 3), np.nan), np.ones((3, 3)), 1.0, "[0, 1] is nan, which is not a finite number"),
+        (
+            np.full((3, 3), np.nan),
+            np.ones((3, 3)),
+            1.0,
+            "[0, 1] is nan, which is not a finite number",
+        ),
         (-np.ones((3, 3)), np.ones((3, 3)), 1.0, "is negative"),
-        (np.arange(9.0).reshape(3, 3), np.ones((3, 3)), 1.0, "[0, 1] is 1.0, which differs from its mirror image"),
+        (
+            np.arange(9.0).reshape(3, 3),
+            np.ones((3, 3)),
+            1.0,
+            "[0, 1] is 1.0, which differs from its mirror image",
+        ),
     ],
 )
-def test_what_cannot_be_a_matrix_of_distances_is_named(squared: Any, mask: Any, scale: float, part: str) -> None:
+def test_what_cannot_be_a_matrix_of_distances_is_named(
+    squared: Any, mask: Any, scale: float, part: str
+) -> None:
     with pytest.raises(BadInputError) as refused:
         ranges_of_matrix(squared, scale, mask.astype(bool))
     assert part in str(refused.value)

@@ -1,4 +1,6 @@
-"""Ranges alone: exact where they are exact, about a circle on a loop, a line on an open route, not more."""
+"""Ranges alone: exact where they are exact, about a circle on a loop, a line on an open route, not
+more.
+"""
 
 import sys
 
@@ -17,7 +19,9 @@ from simulated_ranges import NOISES, Noise, measure, route
 def test_exact_ranges_of_all_pairs_give_the_points_back(dimensions: int) -> None:
     positions = np.random.default_rng(0).uniform(0, 100, (20, dimensions))
     i, j = np.triu_indices(20, 1)
-    recovered = recover(Ranges(20, i, j, np.linalg.norm(positions[i] - positions[j], axis=1), 0.1), dimensions)
+    recovered = recover(
+        Ranges(20, i, j, np.linalg.norm(positions[i] - positions[j], axis=1), 0.1), dimensions
+    )
     assert aligned_score(recovered.positions, positions, scale=False).rmse < 1e-3
     np.testing.assert_allclose(recovered.positions.mean(0), 0, atol=1e-9)
     assert recovered.used.all()
@@ -28,7 +32,9 @@ def test_exact_ranges_of_all_pairs_give_the_points_back(dimensions: int) -> None
 @pytest.mark.parametrize("outliers", [0.0, 0.05])
 def test_points_all_over_from_short_ranges(dimensions: int, radius: float, outliers: float) -> None:
     positions = np.random.default_rng(1).uniform(0, 100, (400, dimensions))
-    ranges = measure(positions, NOISES["mid"], seed=0, radius=radius, missing=0.1, outliers=outliers)
+    ranges = measure(
+        positions, NOISES["mid"], seed=0, radius=radius, missing=0.1, outliers=outliers
+    )
     recovered = recover(ranges, dimensions)
     assert not recovered.parts.any()
     assert aligned_score(recovered.positions, positions, scale=False).of_gyration < 4
@@ -57,7 +63,9 @@ def test_an_open_route_comes_out_straight() -> None:
         recovered = recover(measure(positions, NOISES["mid"], seed=seed, missing=0.1))
         straight = np.column_stack([np.arange(400.0), np.zeros(400)])
         line = aligned_score(straight, positions).of_length
-        assert aligned_score(recovered.positions, positions).of_length == pytest.approx(line, rel=0.15)
+        assert aligned_score(recovered.positions, positions).of_length == pytest.approx(
+            line, rel=0.15
+        )
 
 
 def test_stretches_that_only_look_alike_are_not_joined() -> None:
@@ -94,7 +102,9 @@ def test_a_path_with_sharp_turns_is_not_folded() -> None:
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_precise_ranges_are_fitted_to_the_end(installed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_precise_ranges_are_fitted_to_the_end(
+    installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if installed:
         pytest.importorskip("gtsam")
     else:
@@ -120,9 +130,15 @@ def test_parts_are_recovered_apart_and_said_to_be() -> None:
     recovered = recover(both)
     assert np.bincount(recovered.parts).tolist() == [30, 30, 1]
     for members, size in ((slice(0, 30), 1), (slice(30, 60), 100)):
-        assert aligned_score(recovered.positions[members], size * square, scale=False).rmse < 0.05 * size
+        assert (
+            aligned_score(recovered.positions[members], size * square, scale=False).rmse
+            < 0.05 * size
+        )
     said = "\n".join(recovered.undetermined)
-    assert "Images 30 to 59 are not connected to the rest." in said or "Images 0 to 29 are not connected" in said
+    assert (
+        "Images 30 to 59 are not connected to the rest." in said
+        or "Images 0 to 29 are not connected" in said
+    )
     assert "Image 60 is not connected to the rest." in said
     np.testing.assert_array_equal(recovered.positions[60], 0)
 
@@ -142,6 +158,9 @@ def test_without_gtsam_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         {"anchors": Anchors([0], [[0.0, 0.0]], 0.5)},
         {"motions": Motions([0], [1], [[1.0, 0.0]], [0.0], (0.1, 0.1))},
     ):
-        with pytest.raises(BadInputError, match=r"need GTSAM: install the extra slam: pip install 'mappable\[slam\]'"):
+        with pytest.raises(
+            BadInputError,
+            match=r"need GTSAM: install the extra slam: pip install 'mappable\[slam\]'",
+        ):
             recover(ranges, **hints)  # type: ignore[arg-type]
     assert np.isfinite(recover(ranges).positions).all()

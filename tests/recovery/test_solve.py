@@ -35,7 +35,10 @@ class Drive:
     def nees(self, recovered: Recovered) -> float:
         off = recovered.positions - self.truth
         assert recovered.covariances is not None
-        return float(np.einsum("na,nab,nb->n", off, np.linalg.inv(recovered.covariances), off).mean()) / off.shape[1]
+        return (
+            float(np.einsum("na,nab,nb->n", off, np.linalg.inv(recovered.covariances), off).mean())
+            / off.shape[1]
+        )
 
 
 def drive(kind: str = "open", *, seed: int = 4, drift: float = 0.0, count: int = 100) -> Drive:
@@ -47,7 +50,9 @@ def drive(kind: str = "open", *, seed: int = 4, drift: float = 0.0, count: int =
     east, north = np.diff(truth, axis=0).T
     metres = np.stack([cos * east + sin * north, cos * north - sin * east], 1)
     rng = np.random.default_rng(seed)
-    turns = np.diff(heading) + drift * np.linalg.norm(metres, axis=1) + rng.normal(0, 0.01, count - 1)
+    turns = (
+        np.diff(heading) + drift * np.linalg.norm(metres, axis=1) + rng.normal(0, 0.01, count - 1)
+    )
     metres = (1 + 20 * drift) * metres + rng.normal(0, 0.05, metres.shape)
     i = np.arange(count - 1)
     return Drive(truth, ranges, Motions(i, i + 1, metres, turns, (0.05, 0.01)))
@@ -67,7 +72,9 @@ def test_odometry_and_two_known_positions_are_enough(drift: float) -> None:
 def test_a_loop_with_odometry_needs_no_known_position() -> None:
     case = drive("loop")
     recovered = recover(case.ranges, motions=case.motions)
-    positions = align(recovered.positions, case.truth, scale=False, mirror=False)(recovered.positions)
+    positions = align(recovered.positions, case.truth, scale=False, mirror=False)(
+        recovered.positions
+    )
     assert np.sqrt(np.square(positions - case.truth).sum(1).mean()) < 1.0
     assert "begins at the first image" in recovered.undetermined[0]
     assert recovered.frames is not None
@@ -78,8 +85,15 @@ def test_a_loop_with_odometry_needs_no_known_position() -> None:
 def test_a_pause_of_odometry_is_within_its_covariance(points: list[int]) -> None:
     case = drive(seed=8_002)
     keep = (case.motions.i < 48) | (case.motions.i >= 55)
-    motions = Motions(*(getattr(case.motions, name)[keep] for name in ("i", "j", "metres", "rotations", "covariance")))
-    recovered = recover(case.ranges, anchors=Anchors(points, case.truth[points], 0.5), motions=motions)
+    motions = Motions(
+        *(
+            getattr(case.motions, name)[keep]
+            for name in ("i", "j", "metres", "rotations", "covariance")
+        )
+    )
+    recovered = recover(
+        case.ranges, anchors=Anchors(points, case.truth[points], 0.5), motions=motions
+    )
     assert case.nees(recovered) < 3
     if points[-1] < 48:
         assert "to 99 are not determined" in recovered.undetermined[0]
@@ -131,7 +145,9 @@ def test_points_that_nothing_connects_to_known_ones_have_no_position() -> None:
     assert np.isnan(recovered.positions[60:]).all()
     assert "Images 60 to 99 are not connected to the rest." in recovered.undetermined
     assert recovered.assumed == 0
-    joined = recover(cut, anchors=Anchors([0, 30, 59], case.truth[[0, 30, 59]], 0.5), assume_steps=True)
+    joined = recover(
+        cut, anchors=Anchors([0, 30, 59], case.truth[[0, 30, 59]], 0.5), assume_steps=True
+    )
     assert joined.assumed > 0
     assert np.isfinite(joined.positions).all()
 
@@ -139,18 +155,28 @@ def test_points_that_nothing_connects_to_known_ones_have_no_position() -> None:
 @pytest.mark.medium
 def test_motions_alone_add_up() -> None:
     case = drive()
-    recovered = recover(Ranges(100, [], [], [], []), anchors=case.known(4, 0.1), motions=case.motions)
+    recovered = recover(
+        Ranges(100, [], [], [], []), anchors=case.known(4, 0.1), motions=case.motions
+    )
     assert case.error(recovered) < 2.0
 
 
 @pytest.mark.medium
 def test_a_long_chain_is_solved() -> None:
-    """Orderings other than METIS overflow the stack at 100,000 poses; this is a tenth, which both solve."""
+    """Orderings other than METIS overflow the stack at 100,000 poses; this is a tenth, which both
+    solve.
+    """
     count = 10_000
     i = np.arange(count - 1)
-    motions = Motions(i, i + 1, np.tile([1.0, 0.0], (count - 1, 1)), np.zeros(count - 1), (0.05, 0.01))
+    motions = Motions(
+        i, i + 1, np.tile([1.0, 0.0], (count - 1, 1)), np.zeros(count - 1), (0.05, 0.01)
+    )
     problem = graph.Problem(Ranges(count, [], [], [], []), 2, None, motions)
     model = graph.Model(np.zeros(0), np.zeros(0), np.zeros(0, bool), 1.0, 1.0, 0.1, 0.1)
     straight = np.stack([np.arange(count, dtype=float), np.zeros(count)], 1)
-    found = graph.Builder(problem, model).fit(straight + np.random.default_rng(0).normal(0, 0.1, straight.shape))
-    np.testing.assert_allclose(np.linalg.norm(np.diff(found.positions, axis=0), axis=1), 1.0, atol=0.05)
+    found = graph.Builder(problem, model).fit(
+        straight + np.random.default_rng(0).normal(0, 0.1, straight.shape)
+    )
+    np.testing.assert_allclose(
+        np.linalg.norm(np.diff(found.positions, axis=0), axis=1), 1.0, atol=0.05
+    )

@@ -1,4 +1,6 @@
-"""A recovery from files to files: what is wrong is found before anything is measured, and what is written."""
+"""A recovery from files to files: what is wrong is found before anything is measured, and what is
+written.
+"""
 
 import json
 from pathlib import Path
@@ -8,12 +10,22 @@ import pytest
 
 from mappable.errors import BadInputError
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.task import FIGURE, POSITIONS, SUMMARY, TRAJECTORY, Measured, Task, recover_to_folder
+from mappable.recovery.task import (
+    FIGURE,
+    POSITIONS,
+    SUMMARY,
+    TRAJECTORY,
+    Measured,
+    Task,
+    recover_to_folder,
+)
 
 
 def square() -> Measured:
     """Four points of a square, and times."""
-    ranges = Ranges(4, [0, 1, 2, 0, 0, 1], [1, 2, 3, 3, 2, 3], [2.0, 2.0, 2.0, 2.0, 8**0.5, 8**0.5], 0.1)
+    ranges = Ranges(
+        4, [0, 1, 2, 0, 0, 1], [1, 2, 3, 3, 2, 3], [2.0, 2.0, 2.0, 2.0, 8**0.5, 8**0.5], 0.1
+    )
     return Measured(ranges, "square", {"file": "square.csv"}, np.array([10.0, 11.0, 12.0, 13.0]))
 
 
@@ -48,8 +60,14 @@ def test_what_is_wrong_is_found_before_anything_is_measured(tmp_path: Path) -> N
     for task, part in (
         (Task(method="magic"), "'magic'"),
         (Task(anchors=tmp_path / "no.csv"), "no.csv: no such file"),
-        (Task(odometry=written(tmp_path / "ways.csv", "time,x,y,yaw\n1,x,0,0\n2,0,0,0\n")), "ways.csv, row 2"),
-        (Task(anchors=anchors, dimensions=2), "anchors.csv: positions have 3 dimensions, expected 2"),
+        (
+            Task(odometry=written(tmp_path / "ways.csv", "time,x,y,yaw\n1,x,0,0\n2,0,0,0\n")),
+            "ways.csv, row 2",
+        ),
+        (
+            Task(anchors=anchors, dimensions=2),
+            "anchors.csv: positions have 3 dimensions, expected 2",
+        ),
     ):
         with pytest.raises(BadInputError) as refused:
             recover_to_folder(task, measured_too_early, tmp_path / "out")

@@ -1,4 +1,6 @@
-"""Fixtures for tests of the server: a painted wall, a map of it, and a server that runs in a thread."""
+"""Fixtures for tests of the server: a painted wall, a map of it, and a server that runs in a
+thread.
+"""
 
 import http.client
 import io
@@ -35,7 +37,9 @@ DRIVES = {
     "test": ("test", 2.0, 2.0, 1.0),
 }
 OXFORD = Frame("oxford", crs="EPSG:32630", origin=(620_000.0, 5_734_000.0, 0.0))
-SETTINGS = Settings(body=1_000_000, pixels=1_000_000, queue=100, timeout=30, connections=300, memory=50_000_000)
+SETTINGS = Settings(
+    body=1_000_000, pixels=1_000_000, queue=100, timeout=30, connections=300, memory=50_000_000
+)
 BOUNDARY = "wall"
 
 
@@ -48,7 +52,9 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Places:
 @pytest.fixture(scope="session")
 def map_folder(small_backbone: str, wall: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a map of the wall, with its encoder; a test that changes it must copy it first."""
-    encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=32, backbone=small_backbone)
+    encoder = Encoder.create(
+        weights="random", size=(WIDTH, HEIGHT), clusters=32, backbone=small_backbone
+    )
     encoder.initialize(wall.where(split="train"))
     folder = tmp_path_factory.mktemp("served-map")
     encoder.save(folder / "encoder.safetensors")
@@ -88,12 +94,16 @@ class Client:
         return self.ask("GET", path)
 
     def post(self, path: str, body: Any, kind: str | None = "image/png", **headers: str) -> Answer:
-        return self.ask("POST", path, body, ({} if kind is None else {"Content-Type": kind}) | headers)
+        return self.ask(
+            "POST", path, body, ({} if kind is None else {"Content-Type": kind}) | headers
+        )
 
     def post_files(self, path: str, files: Sequence[tuple[str, bytes]], **fields: str) -> Answer:
         return self.post(path, form(files, **fields), f"multipart/form-data; boundary={BOUNDARY}")
 
-    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.request(method, path, body, {**self.headers, **(headers or {})})
@@ -117,7 +127,11 @@ def form(files: Sequence[tuple[str, bytes]], **fields: str) -> bytes:
     head = f"--{BOUNDARY}\r\nContent-Disposition: form-data; name="
     parts = [f'{head}"{name}"\r\n\r\n{value}\r\n'.encode() for name, value in fields.items()]
     for name, data in files:
-        parts.append(f'{head}"images"; filename="{name}"\r\nContent-Type: image/png\r\n\r\n'.encode() + data + b"\r\n")
+        parts.append(
+            f'{head}"images"; filename="{name}"\r\nContent-Type: image/png\r\n\r\n'.encode()
+            + data
+            + b"\r\n"
+        )
     return b"".join(parts) + f"--{BOUNDARY}--\r\n".encode()
 
 
@@ -134,7 +148,9 @@ Start = Callable[..., Client]
 
 def stacks() -> str:
     """The stack of each thread, to see why a server does not stop."""
-    return "\n\n".join("".join(traceback.format_stack(frame)) for frame in sys._current_frames().values())
+    return "\n\n".join(
+        "".join(traceback.format_stack(frame)) for frame in sys._current_frames().values()
+    )
 
 
 @pytest.fixture(scope="session")
@@ -160,7 +176,9 @@ def start(small_backbone: str) -> Iterator[Start]:
         thread.start()
         servers.append((server, thread))
         assert up.wait(30)
-        return Client(bound.getsockname()[1], {} if token is None else {"Authorization": f"Bearer {token}"})
+        return Client(
+            bound.getsockname()[1], {} if token is None else {"Authorization": f"Bearer {token}"}
+        )
 
     yield run
     for server, _ in servers:

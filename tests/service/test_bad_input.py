@@ -1,4 +1,6 @@
-"""Bad requests: each client gets one sentence that says what is wrong, and all other clients are served as before."""
+"""Bad requests: each client gets one sentence that says what is wrong, and all other clients are
+served as before.
+"""
 
 import os
 import struct
@@ -30,11 +32,16 @@ def bomb(width: int, height: int) -> bytes:
     """A PNG of a few bytes whose header declares a large image."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(bytes(1000)))
+        + chunk(b"IEND", b"")
     )
 
 
@@ -93,7 +100,10 @@ def test_every_kind_of_image_is_located_or_refused(client: Any, as_file: Any) ->
             b'--wall\r\nContent-Disposition: form-data; name="a"; filename="a.png"\r\n\r\ncut',
             "ends before its last boundary",
         ),
-        (b'--wall\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--wall--\r\n', "unknown field 'a'"),
+        (
+            b'--wall\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--wall--\r\n',
+            "unknown field 'a'",
+        ),
     ],
 )
 def test_a_broken_form_is_refused(client: Any, body: bytes, part: str) -> None:
@@ -107,10 +117,26 @@ def test_a_broken_form_is_refused(client: Any, body: bytes, part: str) -> None:
     [
         ("[" * 100_000, 422, "invalid json"),
         ('[{"point": 0}]', 422, "coordinates"),
-        ('[{"point": 0, "coordinates": [1e300, 0]}]', 422, "0 coordinates 0: input should be less than or equal to 10"),
-        ('[{"point": 0, "coordinates": [0, NaN]}]', 422, "0 coordinates 1: input should be a finite number"),
-        ('[{"point": 0, "coordinates": [0, 0], "sigma": 1e-300}]', 422, "0 sigma: input should be greater than"),
-        ('[{"point": 1e30, "coordinates": [0, 0]}]', 422, "0 point: unable to parse input string as an integer"),
+        (
+            '[{"point": 0, "coordinates": [1e300, 0]}]',
+            422,
+            "0 coordinates 0: input should be less than or equal to 10",
+        ),
+        (
+            '[{"point": 0, "coordinates": [0, NaN]}]',
+            422,
+            "0 coordinates 1: input should be a finite number",
+        ),
+        (
+            '[{"point": 0, "coordinates": [0, 0], "sigma": 1e-300}]',
+            422,
+            "0 sigma: input should be greater than",
+        ),
+        (
+            '[{"point": 1e30, "coordinates": [0, 0]}]',
+            422,
+            "0 point: unable to parse input string as an integer",
+        ),
     ],
 )
 def test_known_positions_that_nobody_can_mean_are_refused(
@@ -124,7 +150,9 @@ def test_known_positions_that_nobody_can_mean_are_refused(
 
 def test_a_long_body_is_refused_before_it_comes(client: Any) -> None:
     with client.socket() as connection:
-        connection.sendall(f"{HEAD}Content-Length: 200000000\r\nExpect: 100-continue\r\n\r\n".encode())
+        connection.sendall(
+            f"{HEAD}Content-Length: 200000000\r\nExpect: 100-continue\r\n\r\n".encode()
+        )
         answer = client.answer_on(connection)
     assert answer.status == 413
     assert answer.error == "the body is longer than the limit of 1,000,000 bytes"

@@ -1,4 +1,6 @@
-"""Micro-batches: the fastest size is chosen, no request waits for a batch to fill, and nothing is lost."""
+"""Micro-batches: the fastest size is chosen, no request waits for a batch to fill, and nothing is
+lost.
+"""
 
 import threading
 import time
@@ -41,7 +43,9 @@ def batcher(gate: threading.Event, sizes: list[int]) -> Batcher:
     return Batcher(waiting, 8, sizes.append)
 
 
-def test_what_waits_goes_together_in_powers_of_two(batcher: Batcher, gate: threading.Event, sizes: list[int]) -> None:
+def test_what_waits_goes_together_in_powers_of_two(
+    batcher: Batcher, gate: threading.Event, sizes: list[int]
+) -> None:
     assert batcher.submit(image(0)).result(10) == 0  # at once, though there is room for more
     second = batcher.submit(image(1))
     while len(sizes) < 2:
@@ -53,7 +57,9 @@ def test_what_waits_goes_together_in_powers_of_two(batcher: Batcher, gate: threa
     batcher.close()
 
 
-def test_what_is_cancelled_is_not_described(batcher: Batcher, gate: threading.Event, sizes: list[int]) -> None:
+def test_what_is_cancelled_is_not_described(
+    batcher: Batcher, gate: threading.Event, sizes: list[int]
+) -> None:
     batcher.submit(image(0)).result(10)
     batcher.submit(image(1))
     while len(sizes) < 2:

@@ -42,7 +42,9 @@ def test_an_address_that_is_taken_is_named(map_folder: Path) -> None:
         ("a: [", "not YAML"),
     ],
 )
-def test_settings_that_cannot_be_meant_are_refused(map_folder: Path, tmp_path: Path, text: str, problem: str) -> None:
+def test_settings_that_cannot_be_meant_are_refused(
+    map_folder: Path, tmp_path: Path, text: str, problem: str
+) -> None:
     file = tmp_path / "limits.yaml"
     file.write_text(text)
     said = refused(map_folder, "--settings", file)

@@ -41,7 +41,10 @@ def test_descriptors_are_located_like_their_images(
     by_image = client.post_files("/locate?top_k=2", images[:6]).json["positions"]
     address = f"/locate/descriptors?top_k=2&encoder={encoder}"
     body = {"descriptors": (2 * descriptors).tolist(), "images": [name for name, _ in images[:6]]}
-    for sent in (client.post(address, json.dumps(body).encode(), JSON), client.post(address, npy(descriptors), NPY)):
+    for sent in (
+        client.post(address, json.dumps(body).encode(), JSON),
+        client.post(address, npy(descriptors), NPY),
+    ):
         assert sent.status == 200, sent.body
         found = sent.json["positions"]
         assert [one["landmark"] for one in found] == [one["landmark"] for one in by_image]
@@ -52,16 +55,24 @@ def test_descriptors_are_located_like_their_images(
     assert len(drive.json["positions"]) == 6
 
 
-def test_a_trajectory_is_recovered_from_descriptors(client: Any, asked: tuple[str, Floats32]) -> None:
+def test_a_trajectory_is_recovered_from_descriptors(
+    client: Any, asked: tuple[str, Floats32]
+) -> None:
     encoder, descriptors = asked
     body = {"descriptors": descriptors.tolist(), "known": [{"point": 0, "coordinates": [2.0, 1.0]}]}
-    recovered = client.post(f"/recover/descriptors?encoder={encoder}", json.dumps(body).encode(), JSON)
+    recovered = client.post(
+        f"/recover/descriptors?encoder={encoder}", json.dumps(body).encode(), JSON
+    )
     assert recovered.status == 200, recovered.body
     assert (len(recovered.json["images"]), recovered.json["known"]) == (6, 1)
-    assert client.post(f"/recover/descriptors?encoder={encoder}", npy(descriptors), NPY).status == 200
+    assert (
+        client.post(f"/recover/descriptors?encoder={encoder}", npy(descriptors), NPY).status == 200
+    )
 
 
-def test_descriptors_that_cannot_be_used_are_refused(client: Any, asked: tuple[str, Floats32]) -> None:
+def test_descriptors_that_cannot_be_used_are_refused(
+    client: Any, asked: tuple[str, Floats32]
+) -> None:
     encoder, descriptors = asked
     length = descriptors.shape[1]
     row, ones = descriptors[:1].tolist(), np.ones((1, length), np.float32)
@@ -108,5 +119,8 @@ def test_a_map_with_a_foreign_encoder_is_served(
     build_map(wall, encoder=encoder, landmarks=40).save(tmp_path / "map")
     found = start(tmp_path / "map").post_files("/locate", images[:4]).json["positions"]
     queries = wall.where(split="test")[:4]
-    off = [np.linalg.norm(one["coordinates"] - at) for one, at in zip(found, queries.positions, strict=True)]
+    off = [
+        np.linalg.norm(one["coordinates"] - at)
+        for one, at in zip(found, queries.positions, strict=True)
+    ]
     assert np.median(off) < 4

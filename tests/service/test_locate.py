@@ -25,13 +25,24 @@ def expected(map_folder: Path, wall: Places) -> list[Any]:
     return [asdict(one) for one in Map(opened).locate_all(descriptors)]
 
 
-def test_one_image_is_located_as_without_a_server(client: Any, images: Images, expected: list[Any]) -> None:
+def test_one_image_is_located_as_without_a_server(
+    client: Any, images: Images, expected: list[Any]
+) -> None:
     answer = client.post("/locate?top_k=3", images[7][1])
     assert answer.status == 200
     (found,) = answer.json["positions"]
     for name in ("frame", "unit", "landmark", "confident", "reason", "refined", "coverage"):
         assert found[name] == expected[7][name]
-    for name in ("coordinates", "latitude", "longitude", "distance", "low", "high", "covariance", "feature_distance"):
+    for name in (
+        "coordinates",
+        "latitude",
+        "longitude",
+        "distance",
+        "low",
+        "high",
+        "covariance",
+        "feature_distance",
+    ):
         np.testing.assert_allclose(found[name], expected[7][name], rtol=1e-3, atol=0.1)
     assert found["error"] is None
     assert [one["landmark"] for one in found["candidates"]] == [
@@ -39,12 +50,16 @@ def test_one_image_is_located_as_without_a_server(client: Any, images: Images, e
     ]
 
 
-def test_several_images_come_back_in_order_and_near_the_truth(client: Any, images: Images, wall: Places) -> None:
+def test_several_images_come_back_in_order_and_near_the_truth(
+    client: Any, images: Images, wall: Places
+) -> None:
     answer = client.post_files("/locate", images)
     assert answer.status == 200
     found = answer.json["positions"]
     assert [one["image"] for one in found] == [name for name, _ in images]
-    off = np.linalg.norm([one["coordinates"] for one in found] - wall.where(split="test").positions, axis=1)
+    off = np.linalg.norm(
+        [one["coordinates"] for one in found] - wall.where(split="test").positions, axis=1
+    )
     assert np.median(off) < 2
 
 
@@ -73,7 +88,9 @@ def test_a_drive_is_recovered_from_its_images(client: Any, images: Images) -> No
     assert sum(told["parts"]) == len(images)
 
 
-def test_known_positions_put_a_drive_into_the_map(client: Any, images: Images, wall: Places) -> None:
+def test_known_positions_put_a_drive_into_the_map(
+    client: Any, images: Images, wall: Places
+) -> None:
     images = images[:24]
     true = wall.where(split="test").positions[:24]
     rows = range(0, 24, 6)

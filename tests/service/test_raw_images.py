@@ -29,14 +29,20 @@ def lens(wall: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def raw_client(start: Any, map_folder: Path, wall: Places, lens: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A client of a server with a map of raw images; the images and their lens table no longer exist."""
+def raw_client(
+    start: Any, map_folder: Path, wall: Places, lens: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Any:
+    """A client of a server with a map of raw images; the images and their lens table no longer
+    exist.
+    """
     folder = tmp_path_factory.mktemp("raw-map")
     for path in wall.path:
         (folder / "images" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "images" / path).write_bytes(as_raw((wall.root / path).read_bytes()))
     shutil.copy(lens, folder / "images/lens.bin")
-    places = wall.replace(root=folder / "images", decoding=RawDecoding("RGGB", str(folder / "images/lens.bin")))
+    places = wall.replace(
+        root=folder / "images", decoding=RawDecoding("RGGB", str(folder / "images/lens.bin"))
+    )
     encoder_file = map_folder.parent / "encoder.safetensors"
     build_map(places, encoder=Encoder.load(encoder_file), landmarks=40).save(folder / "map")
     shutil.rmtree(folder / "images")

@@ -1,4 +1,6 @@
-"""Several servers on one Milvus map behind nginx: no accepted request is lost if one of them is killed."""
+"""Several servers on one Milvus map behind nginx: no accepted request is lost if one of them is
+killed.
+"""
 
 import os
 import re
@@ -39,8 +41,20 @@ def serve(backbones_folder: Path) -> Iterator[Callable[..., Any]]:
     started = []
 
     def begin(folder: Path, port: int) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-c", SERVE, "serve", str(folder), "--port", str(port), "--device", "cpu"]
-        running = subprocess.Popen([*command, str(backbones_folder)], stdout=subprocess.PIPE, text=True)
+        command = [
+            sys.executable,
+            "-c",
+            SERVE,
+            "serve",
+            str(folder),
+            "--port",
+            str(port),
+            "--device",
+            "cpu",
+        ]
+        running = subprocess.Popen(
+            [*command, str(backbones_folder)], stdout=subprocess.PIPE, text=True
+        )
         started.append(running)
         assert running.stdout is not None
         text = ""
@@ -80,7 +94,15 @@ def proxy(tmp_path: Path) -> Iterator[Callable[..., int]]:
             f"daemon off; pid {tmp_path}/pid; worker_processes 1;\nevents {{}}\n"
             f"http {{ access_log off; {folders}\n{shown} }}\n"
         )
-        command = [nginx, "-p", str(tmp_path), "-c", "nginx.conf", "-e", str(tmp_path / "error.log")]
+        command = [
+            nginx,
+            "-p",
+            str(tmp_path),
+            "-c",
+            "nginx.conf",
+            "-e",
+            str(tmp_path / "error.log"),
+        ]
         running.append(subprocess.Popen(command))
         ends = time.monotonic() + 20
         while True:
@@ -118,12 +140,20 @@ def test_slow_clients_are_the_work_of_the_proxy(
     """The example of docs/serve.md, without TLS and with timeouts of one second."""
     own = free_port()
     serve(map_folder, own)
-    replaced = {"client_body_timeout 20s": "client_body_timeout 1s", "127.0.0.1:8000": f"127.0.0.1:{own}"}
+    replaced = {
+        "client_body_timeout 20s": "client_body_timeout 1s",
+        "127.0.0.1:8000": f"127.0.0.1:{own}",
+    }
     replaced |= {"client_header_timeout 20s": "client_header_timeout 1s"}
-    replaced |= dict.fromkeys(("ssl_certificate     /etc/ssl/maps.pem;", "ssl_certificate_key /etc/ssl/maps.key;"), "")
+    replaced |= dict.fromkeys(
+        ("ssl_certificate     /etc/ssl/maps.pem;", "ssl_certificate_key /etc/ssl/maps.key;"), ""
+    )
     client = new_client(proxy("serve.md", "listen 443 ssl;", **replaced))
     data = images[0][1]
-    head = f"POST /mappable/locate HTTP/1.1\r\nHost: x\r\nContent-Type: image/png\r\nContent-Length: {len(data)}\r\n"
+    head = (
+        "POST /mappable/locate HTTP/1.1\r\nHost: x\r\nContent-Type: image/png\r\nContent-Length:"
+        f" {len(data)}\r\n"
+    )
     with client.socket() as slow, client.socket() as slower:
         slow.sendall(f"{head}\r\n".encode() + data[:100])
         slower.sendall(head.encode())
@@ -147,9 +177,14 @@ def test_no_request_is_lost_if_a_replica_is_killed(
             shutil.copytree(map_folder, tmp_path / copy)
             Landmarks.open(tmp_path / copy).upload(server.uri).save(tmp_path / copy)
         ports = free_port(), free_port()
-        first, _ = (serve(tmp_path / copy, port) for copy, port in zip(("first", "second"), ports, strict=True))
+        first, _ = (
+            serve(tmp_path / copy, port)
+            for copy, port in zip(("first", "second"), ports, strict=True)
+        )
         client, direct = new_client(balance(*ports)), new_client(ports[1])
-        expected = {name: direct.post("/locate", data).json["positions"][0] for name, data in images}
+        expected = {
+            name: direct.post("/locate", data).json["positions"][0] for name, data in images
+        }
         answers: list[tuple[int, bool]] = []
 
         def agrees(found: dict[str, Any], name: str) -> bool:
@@ -160,7 +195,12 @@ def test_no_request_is_lost_if_a_replica_is_killed(
             for request in range(number, REQUESTS, CLIENTS):
                 name, data = images[request % len(images)]
                 answer = client.post("/locate", data)
-                answers.append((answer.status, answer.status == 200 and agrees(answer.json["positions"][0], name)))
+                answers.append(
+                    (
+                        answer.status,
+                        answer.status == 200 and agrees(answer.json["positions"][0], name),
+                    )
+                )
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(CLIENTS)]
         for thread in threads:
@@ -175,7 +215,8 @@ def test_no_request_is_lost_if_a_replica_is_killed(
         assert "upstream" in log, "no request failed over"
         located = r'mappable_requests_total{path="/locate",status="200"} (\d+)'
         (served,) = map(int, re.findall(located, direct.get("/metrics").body.decode()))
-        assert REQUESTS // 2 < served < REQUESTS + len(images)  # the other replica answered until it was killed
+        # The other replica answered until it was killed.
+        assert REQUESTS // 2 < served < REQUESTS + len(images)
     finally:
         server.kill()
 
@@ -192,7 +233,9 @@ def test_sessions_reach_their_server_and_a_new_one_replaces_a_lost_one(
     client = new_client(balance(*ports))
 
     def update(session: str, number: int) -> int:
-        return int(client.post(f"/sessions/{session}/update?time={number}", images[number][1]).status)
+        return int(
+            client.post(f"/sessions/{session}/update?time={number}", images[number][1]).status
+        )
 
     session = client.post("/sessions", b"", None).json["id"]
     assert [update(session, number) for number in range(6)] == [200] * 6

@@ -31,11 +31,18 @@ Start = Callable[..., Any]
 
 def test_the_map_is_told(client: Any, map_folder: Path, wall: Places) -> None:
     told, opened = client.get("/map").json, Landmarks.open(map_folder)
-    assert (told["frame"], told["unit"], told["crs"], told["dimensions"]) == ("oxford", "m", "EPSG:32630", 2)
+    assert (told["frame"], told["unit"], told["crs"], told["dimensions"]) == (
+        "oxford",
+        "m",
+        "EPSG:32630",
+        2,
+    )
     assert told["encoder"] == opened.encoder
     assert told["calibration"]["images"] == len(wall.where(split="calibration"))
     assert [one["id"] for one in told["places"]] == opened.places.place_id.tolist()
-    np.testing.assert_allclose([one["coordinates"] for one in told["places"]], opened.places.positions)
+    np.testing.assert_allclose(
+        [one["coordinates"] for one in told["places"]], opened.places.positions
+    )
     latitude, _ = opened.frame.to_latlon(opened.places.positions)
     np.testing.assert_allclose([one["latitude"] for one in told["places"]], latitude)
 
@@ -43,7 +50,10 @@ def test_the_map_is_told(client: Any, map_folder: Path, wall: Places) -> None:
 def counted(client: Any) -> dict[str, float]:
     """The metrics by their names."""
     lines = client.get("/metrics").body.decode().splitlines()
-    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+    return {
+        name: float(value)
+        for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")
+    }
 
 
 def test_metrics_count_what_happens(client: Any, images: Images) -> None:
@@ -67,8 +77,14 @@ def test_metrics_count_what_happens(client: Any, images: Images) -> None:
 def test_a_token_is_asked_for(start: Start, map_folder: Path, images: Images) -> None:
     client = start(map_folder, token="s3cret")
     assert client.post("/locate", images[0][1]).status == 200
-    for stranger in (replace(client, headers=headers) for headers in ({}, {"Authorization": "Bearer s3creT"})):
-        for answer in (stranger.get("/map"), stranger.get("/metrics"), stranger.post("/locate", images[0][1])):
+    for stranger in (
+        replace(client, headers=headers) for headers in ({}, {"Authorization": "Bearer s3creT"})
+    ):
+        for answer in (
+            stranger.get("/map"),
+            stranger.get("/metrics"),
+            stranger.post("/locate", images[0][1]),
+        ):
             assert answer.status == 401
             assert answer.headers["www-authenticate"] == "Bearer"
             assert "s3cret" not in answer.error
@@ -77,7 +93,9 @@ def test_a_token_is_asked_for(start: Start, map_folder: Path, images: Images) ->
 
 @pytest.fixture
 def hindered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], None]]:
-    """A function that new encoders call before they describe images: it does nothing, unless a test replaces it."""
+    """A function that new encoders call before they describe images: it does nothing, unless a test
+    replaces it.
+    """
     before, embed = {"embed": lambda: None}, FastEncoder.embed
 
     def later(self: FastEncoder, pixels: Any) -> Any:
@@ -103,7 +121,9 @@ def test_a_full_queue_sends_clients_away_and_loses_none(
     assert client.get("/health").json["queue"] == 0
 
 
-def test_bytes_of_all_requests_together_are_limited(start: Start, map_folder: Path, images: Images) -> None:
+def test_bytes_of_all_requests_together_are_limited(
+    start: Start, map_folder: Path, images: Images
+) -> None:
     client = start(map_folder, Settings(memory=len(images[0][1]) + 2000, timeout=10))
     assert client.post("/locate", images[0][1]).status == 200
     answer = client.post_files("/locate", images[:2])
@@ -141,12 +161,14 @@ def test_damage_that_a_search_finds_is_told_without_a_path(
 def test_concurrent_requests_are_answered_in_batches_each_with_its_own(
     start: Start, map_folder: Path, images: Images, hindered: dict[str, Callable[[], None]]
 ) -> None:
-    hindered["embed"] = lambda: time.sleep(0.01)  # whatever the number of images, so that batches pay
+    # Whatever the number of images, so that batches pay.
+    hindered["embed"] = lambda: time.sleep(0.01)
     client = start(map_folder)
     alone = [client.post("/locate", data).json["positions"][0] for _, data in images[:16]]
     with ThreadPoolExecutor(16) as pool:
         together = [
-            one.json["positions"][0] for one in pool.map(lambda one: client.post("/locate", one[1]), images[:16])
+            one.json["positions"][0]
+            for one in pool.map(lambda one: client.post("/locate", one[1]), images[:16])
         ]
     for one, other in zip(alone, together, strict=True):
         assert one["landmark"] == other["landmark"]
@@ -159,7 +181,10 @@ def test_concurrent_requests_are_answered_in_batches_each_with_its_own(
 @pytest.fixture
 def command(backbones_folder: Path) -> list[str]:
     """`mappable` in a separate process."""
-    known = f"from mappable.features import backbones; backbones.__path__.append({str(backbones_folder)!r}); "
+    known = (
+        "from mappable.features import backbones;"
+        f" backbones.__path__.append({str(backbones_folder)!r}); "
+    )
     return [sys.executable, "-c", f"{known}from mappable.cli import main; main()"]
 
 
@@ -172,9 +197,13 @@ def accepts(port: int) -> bool:
     return True
 
 
-def test_a_stop_finishes_what_has_begun(command: list[str], map_folder: Path, wall: Places, images: Images) -> None:
+def test_a_stop_finishes_what_has_begun(
+    command: list[str], map_folder: Path, wall: Places, images: Images
+) -> None:
     run = [*command, "serve", str(map_folder), "--port", "0", "--images", str(wall.root)]
-    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]
         assert lines[0] == "40 landmarks, frame oxford (m)\n"

@@ -21,7 +21,9 @@ Images = list[tuple[str, bytes]]
 UNKNOWN = "0" * 32
 
 
-def update(client: Any, session: str, data: Any, when: float, kind: str = "image/png", **odometry: float) -> Any:
+def update(
+    client: Any, session: str, data: Any, when: float, kind: str = "image/png", **odometry: float
+) -> Any:
     more = "".join(f"&{name}={value}" for name, value in odometry.items())
     return client.post(f"/sessions/{session}/update?time={when}{more}", data, kind)
 
@@ -48,24 +50,34 @@ def odometry(n: int) -> dict[str, float]:
 
 
 @pytest.mark.medium
-def test_a_session_says_what_a_localizer_says(client: Any, images: Images, localizer: Localizer, wall: Places) -> None:
+def test_a_session_says_what_a_localizer_says(
+    client: Any, images: Images, localizer: Localizer, wall: Places
+) -> None:
     session = client.post("/sessions", b"", None).json
     assert session["revision"] == localizer.revision
     files = wall.where(split="test").files
     for n, (_, data) in enumerate(images[:12]):
         answer = update(client, session["id"], data, float(n), **odometry(n))
         assert answer.status == 200, answer.body
-        same(answer.json, localizer.update(files[n], float(n), Odometry(2.0, 0.0, 0.0) if n else None))
+        same(
+            answer.json,
+            localizer.update(files[n], float(n), Odometry(2.0, 0.0, 0.0) if n else None),
+        )
     assert answer.json["trusted"]
     descriptor = localizer.map.describe(files[12])
     sent = json.dumps({"descriptor": descriptor.tolist()})
-    same(update(client, session["id"], sent, 12.0, "application/json").json, localizer.update(descriptor, 12.0))
+    same(
+        update(client, session["id"], sent, 12.0, "application/json").json,
+        localizer.update(descriptor, 12.0),
+    )
     assert client.ask("DELETE", f"/sessions/{session['id']}").json == {"deleted": session["id"]}
     assert update(client, session["id"], data, 99.0).status == 404
 
 
 @pytest.mark.medium
-def test_estimates_are_streamed_from_any_number_on(start: Callable[..., Any], map_folder: Path, images: Images) -> None:
+def test_estimates_are_streamed_from_any_number_on(
+    start: Callable[..., Any], map_folder: Path, images: Images
+) -> None:
     client = start(map_folder, settings(timeout=2.0))
     session = client.post("/sessions", b"", None).json["id"]
     told = [update(client, session, data, float(n)).json for n, (_, data) in enumerate(images[:4])]
@@ -101,17 +113,47 @@ def test_a_bad_update_is_one_sentence_and_the_session_goes_on(client: Any, image
     session, data = client.post("/sessions", b"", None).json["id"], images[0][1]
     assert update(client, session, data, 5.0).status == 200
     for path, body, kind, status, words in [
-        (f"/sessions/{session}/update?time=4", data, "image/png", 422, "time is 4.000, expected later than 5.000"),
+        (
+            f"/sessions/{session}/update?time=4",
+            data,
+            "image/png",
+            422,
+            "time is 4.000, expected later than 5.000",
+        ),
         (f"/sessions/{session}/update?time=5", data, "image/png", 422, "expected later"),
         (f"/sessions/{session}/update?time=nan", data, "image/png", 422, "time"),
         (f"/sessions/{session}/update", data, "image/png", 422, "time"),
-        (f"/sessions/{session}/update?time=6&forward=1", data, "image/png", 422, "forward, left and turn"),
-        (f"/sessions/{session}/update?time=6&forward=nan&left=0&turn=0", data, "image/png", 422, "forward"),
+        (
+            f"/sessions/{session}/update?time=6&forward=1",
+            data,
+            "image/png",
+            422,
+            "forward, left and turn",
+        ),
+        (
+            f"/sessions/{session}/update?time=6&forward=nan&left=0&turn=0",
+            data,
+            "image/png",
+            422,
+            "forward",
+        ),
         (f"/sessions/{session}/update?time=6", b"bad", "image/png", 422, "not a JPEG, PNG or WebP"),
         (f"/sessions/{session}/update?time=6", b"bad", "application/json", 400, "not JSON"),
-        (f"/sessions/{session}/update?time=6", b'{"descriptor": [1]}', "application/json", 422, "shape (1, 1)"),
+        (
+            f"/sessions/{session}/update?time=6",
+            b'{"descriptor": [1]}',
+            "application/json",
+            422,
+            "shape (1, 1)",
+        ),
         (f"/sessions/{session}/update?time=6", b"bad", "text/plain", 415, "content type"),
-        (f"/sessions/{UNKNOWN}/update?time=6", data, "image/png", 404, "does not exist, or it expired"),
+        (
+            f"/sessions/{UNKNOWN}/update?time=6",
+            data,
+            "image/png",
+            404,
+            "does not exist, or it expired",
+        ),
         ("/sessions/..%2f..%2fetc/update?time=6", data, "image/png", 404, ""),
     ]:
         answer = client.post(path, body, kind)
@@ -135,7 +177,10 @@ def test_sessions_are_limited(start: Callable[..., Any], map_folder: Path) -> No
 def test_sessions_expire(start: Callable[..., Any], map_folder: Path) -> None:
     client = start(map_folder, settings(session_timeout=0.5))
     session = client.post("/sessions", b"", None).json["id"]
-    assert client.ask("DELETE", f"/sessions/{client.post('/sessions', b'', None).json['id']}").status == 200
+    assert (
+        client.ask("DELETE", f"/sessions/{client.post('/sessions', b'', None).json['id']}").status
+        == 200
+    )
     time.sleep(0.6)
     assert client.ask("DELETE", f"/sessions/{session}").status == 404
 
@@ -144,8 +189,17 @@ def test_sessions_expire(start: Callable[..., Any], map_folder: Path) -> None:
 def test_a_killed_server_forgets_sessions_and_says_so(
     backbones_folder: Path, map_folder: Path, images: Images, client: Any
 ) -> None:
-    known = f"from mappable.features import backbones; backbones.__path__.append({str(backbones_folder)!r}); "
-    run = [sys.executable, "-c", f"{known}from mappable.cli import main; main()", "serve", str(map_folder)]
+    known = (
+        "from mappable.features import backbones;"
+        f" backbones.__path__.append({str(backbones_folder)!r}); "
+    )
+    run = [
+        sys.executable,
+        "-c",
+        f"{known}from mappable.cli import main; main()",
+        "serve",
+        str(map_folder),
+    ]
 
     @contextmanager
     def serving() -> Iterator[Any]:

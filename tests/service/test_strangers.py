@@ -1,4 +1,6 @@
-"""What strangers cannot do: use another host name, guess tokens, or see pictures outside the map's folder."""
+"""What strangers cannot do: use another host name, guess tokens, or see pictures outside the map's
+folder.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -37,7 +39,13 @@ def test_a_server_does_not_answer_to_other_names(host: str) -> None:
 
 def test_a_server_answers_to_its_own_address_and_to_allowed_names() -> None:
     hosts = Hosts("Robot.local", ["maps.example.org", "192.0.2.7", "2001:db8::1"])
-    for host in ("robot.local:8000", "maps.example.org", "MAPS.example.org.", "192.0.2.7:1", "[2001:db8::1]:1"):
+    for host in (
+        "robot.local:8000",
+        "maps.example.org",
+        "MAPS.example.org.",
+        "192.0.2.7:1",
+        "[2001:db8::1]:1",
+    ):
         assert hosts.allow(host)
     assert not hosts.allow("192.0.2.8")
     assert not hosts.allow("example.org")
@@ -70,7 +78,11 @@ def test_no_response_may_be_interpreted_as_another_type(client: Any) -> None:
     answers.append(client.ask("GET", "/", headers={"Host": "evil.example"}))
     assert {answer.status for answer in answers} >= {200, 404, 405, 421, 422}
     for answer in answers:
-        named = [value for name, value in answer.headers.items() if name.lower() == "x-content-type-options"]
+        named = [
+            value
+            for name, value in answer.headers.items()
+            if name.lower() == "x-content-type-options"
+        ]
         assert named == ["nosniff"]
 
 
@@ -80,7 +92,9 @@ def foreign(map_folder: Path, tmp_path: Path) -> Path:
     opened, folder = Landmarks.open(map_folder), tmp_path / "map"
     names = ["inside.png", "link.png"]
     places = opened.places[:2].replace(path=names, place_id=names, root=folder / "images")
-    built = Landmarks.build(places, opened.store.take(np.arange(2)), opened.encoder, about=opened.about)
+    built = Landmarks.build(
+        places, opened.store.take(np.arange(2)), opened.encoder, about=opened.about
+    )
     built.save(folder, encoder_of(opened, device="cpu"))
     (folder / "images").mkdir()
     shutil.copy(opened.places.files[0], folder / "images/inside.png")

@@ -27,7 +27,9 @@ def address(client: Any) -> str:
 
 
 @pytest.mark.medium
-def test_an_image_that_is_dropped_is_placed(browser: Browser, address: str, images: list[tuple[str, bytes]]) -> None:
+def test_an_image_that_is_dropped_is_placed(
+    browser: Browser, address: str, images: list[tuple[str, bytes]]
+) -> None:
     browser.open(address)
     browser.ready()
     name, data = images[30]
@@ -35,11 +37,16 @@ def test_an_image_that_is_dropped_is_placed(browser: Browser, address: str, imag
     x, y = map(float, browser.text("#position").removesuffix(" m").split(", "))
     true = float(name.removesuffix(".png")) / 10
     assert np.hypot(x - true, y - 20 * np.sin(true / 40)) < 3
-    assert browser.text("#drop-detail .verdict").startswith(("Placed and trusted", "Placed, not trusted: "))
+    assert browser.text("#drop-detail .verdict").startswith(
+        ("Placed and trusted", "Placed, not trusted: ")
+    )
     assert browser.run("document.querySelectorAll('#drop-detail .candidates img').length") == 4
-    browser.until("[...document.querySelectorAll('#drop-detail img')].every((one) => one.naturalWidth === 64)")
+    browser.until(
+        "[...document.querySelectorAll('#drop-detail img')].every((one) => one.naturalWidth === 64)"
+    )
     stars = (
-        "document.querySelector('#drop-plot').data.filter((one) => one.name === 'your image').map((one) => one.x[0])"
+        "document.querySelector('#drop-plot').data.filter((one) => one.name === 'your"
+        " image').map((one) => one.x[0])"
     )
     assert browser.run(stars) == [pytest.approx(x, abs=0.06)]
     browser.drop("notes.png", b"no image")
@@ -66,7 +73,9 @@ def test_all_views_fit_the_screen_without_errors_or_other_addresses(
         browser.until(f"!!document.querySelector('#{name} .plot .main-svg')")
         assert browser.run(WIDE) <= 0
     before = browser.run("document.documentElement.dataset.theme")
-    dark = browser.run("(document.querySelector('#theme').click(), document.documentElement.dataset.theme)")
+    dark = browser.run(
+        "(document.querySelector('#theme').click(), document.documentElement.dataset.theme)"
+    )
     assert dark in {"dark", "light"} - {before}
     assert browser.complaints() == []
     assert browser.hosts() == {address.split("/")[2]}
@@ -93,14 +102,20 @@ def test_a_camera_is_followed_live(
         answer = client.ask("POST", f"/sessions/{session}/update?time={n}", data, headers)
         assert answer.status == 200, answer.body
         found.append(answer.json)
-        browser.until(f"document.querySelector('#live-detail dd')?.innerText.startsWith('{n + 1}, ')")
+        browser.until(
+            f"document.querySelector('#live-detail dd')?.innerText.startsWith('{n + 1}, ')"
+        )
         clouds.append(browser.until(f"{shown}?.customdata"))
     assert len(clouds[0]) > 2 * len(clouds[-1])
     assert found[-1]["trusted"]
     assert browser.text("#live-detail .verdict") == "tracking"
     camera = "document.querySelector('#live-plot').data.find((one) => one.name === 'camera')"
-    assert browser.until(f"{camera} && [{camera}.x[0], {camera}.y[0]]") == pytest.approx(found[-1]["position"])
-    path = browser.run("document.querySelector('#live-plot').data.find((one) => one.name === 'path').x.length")
+    assert browser.until(f"{camera} && [{camera}.x[0], {camera}.y[0]]") == pytest.approx(
+        found[-1]["position"]
+    )
+    path = browser.run(
+        "document.querySelector('#live-plot').data.find((one) => one.name === 'path').x.length"
+    )
     assert path == sum(one["trusted"] for one in found)
     browser.run("document.querySelector('#live-id').value = 'none'")
     browser.run("document.querySelector('#live-form').requestSubmit()")

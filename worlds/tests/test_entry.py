@@ -16,7 +16,13 @@ def test_mappable_finds_every_preset() -> None:
     assert list(worlds()) == list(PRESETS)
     assert find_world("street-v1").away == ("rooms-v1",)
     assert find_world("street-v1-demo").away == ()
-    assert set(find_world("rooms-v1").parts.values()) == {"main", "region-b", "wing", "camera", "leaving"}
+    assert set(find_world("rooms-v1").parts.values()) == {
+        "main",
+        "region-b",
+        "wing",
+        "camera",
+        "leaving",
+    }
 
 
 @pytest.mark.parametrize("name", ["street", "rooms"])

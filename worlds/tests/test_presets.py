@@ -15,7 +15,11 @@ PARTS = ["main", "region-b", "wing", "camera", "leaving"]
 
 
 def conditions_of(preset: Preset, **fields: str) -> list[str]:
-    return [run.condition for run in preset.runs if all(getattr(run, name) == value for name, value in fields.items())]
+    return [
+        run.condition
+        for run in preset.runs
+        if all(getattr(run, name) == value for name, value in fields.items())
+    ]
 
 
 @pytest.mark.parametrize("name", ["street-v1", "rooms-v1"])
@@ -49,7 +53,11 @@ def test_the_demo_is_a_part_of_the_same_runs() -> None:
 
 @pytest.mark.parametrize("preset", ALL, ids=lambda preset: preset.name)
 def test_every_run_has_a_name_a_seed_and_a_condition_of_its_world(preset: Preset) -> None:
-    assert len({run.name for run in preset.runs}) == len({run.seed for run in preset.runs}) == len(preset.runs)
+    assert (
+        len({run.name for run in preset.runs})
+        == len({run.seed for run in preset.runs})
+        == len(preset.runs)
+    )
     known = conditions.STREET if preset.world == "street" else conditions.ROOMS
     assert {run.condition for run in preset.runs} <= known.keys()
 
@@ -63,7 +71,9 @@ def test_each_part_of_a_preset_is_frozen(preset: Preset) -> None:
 def test_the_protocol_of_a_frozen_preset_never_changes() -> None:
     fields = ("frame", "world", "seed", "size", "dimensions", "runs", "landmarks")
     fields += ("positive_radius", "negative_radius", "yaw_limit")
-    found = {one.name: crc32(repr([getattr(one, field) for field in fields]).encode()) for one in ALL}
+    found = {
+        one.name: crc32(repr([getattr(one, field) for field in fields]).encode()) for one in ALL
+    }
     assert found == {
         "street-v1": 4257445837,
         "rooms-v1": 1951384344,

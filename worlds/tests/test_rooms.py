@@ -53,13 +53,18 @@ def densely(world: Building, route: str) -> Floats:
     """A point every 10 cm of a route: x, y, z."""
     line = np.column_stack([world.routes[route].points, world.routes[route].z])
     along = np.append(0, np.cumsum(np.linalg.norm(np.diff(line[:, :2], axis=0), axis=1)))
-    return np.column_stack([np.interp(np.arange(0, along[-1], 0.1), along, column) for column in line.T])
+    return np.column_stack(
+        [np.interp(np.arange(0, along[-1], 0.1), along, column) for column in line.T]
+    )
 
 
 def test_a_seed_gives_one_world_and_another_seed_another(world: Building) -> None:
     assert [rooms.build(seed).scene == world.scene for seed in SEEDS].count(True) == 1
     one, same = (rooms.traverse(world, "wing", spacing=0.35, seed=3) for _ in range(2))
-    assert all(np.array_equal(getattr(one, each.name), getattr(same, each.name)) for each in fields(one)[:6])
+    assert all(
+        np.array_equal(getattr(one, each.name), getattr(same, each.name))
+        for each in fields(one)[:6]
+    )
     assert list(one.parked) == list(same.parked)
     assert list(one.moving) == list(same.moving)
 

@@ -1,4 +1,6 @@
-"""Presets become images: the same ones each time, in memory and on disk, whatever happens in between."""
+"""Presets become images: the same ones each time, in memory and on disk, whatever happens in
+between.
+"""
 
 import json
 import shutil
@@ -41,7 +43,9 @@ def copy(written: Path, tmp_path: Path) -> Path:
 
 
 def contents(out: Path) -> dict[str, bytes]:
-    """What is in a folder; the pack knows its files by their full path, so it is compared by its pixels."""
+    """What is in a folder; the pack knows its files by their full path, so it is compared by its
+    pixels.
+    """
     files = (file for file in out.rglob("*") if file.is_file() and "pixels" not in file.parts)
     return {file.relative_to(out).as_posix(): file.read_bytes() for file in files}
 
@@ -78,7 +82,11 @@ def test_a_folder_holds_the_same_as_memory(drawn: Simulated, written: Path) -> N
     record = json.loads((written / "world.json").read_text())
     assert record["image_hash"] == record["image_hashes"]["main"] == drawn.image_hash
     assert record["parts"]["main"]["test-night"]["split"] == "test"
-    assert (record["positive_radius"], record["negative_radius"], record["landmarks"]) == (10, 25, 100)
+    assert (record["positive_radius"], record["negative_radius"], record["landmarks"]) == (
+        10,
+        25,
+        100,
+    )
     assert len(record["aliases"]) == len(drawn.world.aliases) > 0
     assert record["statistics"]["images"]["train"] == len(places.where(split="train"))
     with Image.open(written / "contact-sheet.jpg") as sheet:
@@ -86,7 +94,9 @@ def test_a_folder_holds_the_same_as_memory(drawn: Simulated, written: Path) -> N
         assert sheet.height > 5 * SMALL[1]
 
 
-def test_what_is_missing_or_damaged_is_drawn_again_and_nothing_else(written: Path, copy: Path) -> None:
+def test_what_is_missing_or_damaged_is_drawn_again_and_nothing_else(
+    written: Path, copy: Path
+) -> None:
     files = sorted((copy / "images").rglob("*.png"))
     files[0].unlink()
     files[1].write_bytes(files[1].read_bytes()[:-40])
@@ -115,10 +125,14 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_result(written: Path, tmp_p
     assert contents(out) == contents(written)
 
 
-def test_a_folder_that_holds_another_world_is_refused_unless_it_may_be_overwritten(copy: Path) -> None:
+def test_a_folder_that_holds_another_world_is_refused_unless_it_may_be_overwritten(
+    copy: Path,
+) -> None:
     with pytest.raises(BadInputError) as caught:
         write_simulated(NAME, copy, size=(16, 12), every=FEW)
-    assert str(caught.value).startswith(f"{copy}: the folder has {NAME} with a different size: choose another")
+    assert str(caught.value).startswith(
+        f"{copy}: the folder has {NAME} with a different size: choose another"
+    )
     with pytest.raises(BadInputError, match=rf"{NAME}.*preset"):
         write_simulated("rooms-v1-3d", copy, size=SMALL, every=FEW)
     write_simulated(NAME, copy, size=(16, 12), every=100, overwrite=True, pixels=False)

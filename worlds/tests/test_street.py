@@ -1,4 +1,6 @@
-"""The street world: its routes, what stands beside them, the facades that look alike, and drives through it."""
+"""The street world: its routes, what stands beside them, the facades that look alike, and drives
+through it.
+"""
 
 import math
 from functools import cache
@@ -35,12 +37,16 @@ def outline(solid: Solid) -> Floats:
     """Points around a footprint, less than half a metre apart for all but houses."""
     share = np.linspace(-0.5, 0.5, 12)
     if solid.shape is not Shape.BOX:
-        return (solid.x, solid.y) + solid.length * np.stack([np.cos(7 * share), np.sin(7 * share)], axis=1) / 2
+        return (solid.x, solid.y) + solid.length * np.stack(
+            [np.cos(7 * share), np.sin(7 * share)], axis=1
+        ) / 2
     half = np.full(12, 0.5)
     along = np.concatenate([share, share, half, -half]) * solid.length
     across = np.concatenate([half, -half, share, share]) * solid.width
     cosine, sine = math.cos(solid.yaw), math.sin(solid.yaw)
-    return np.stack([solid.x + along * cosine - across * sine, solid.y + along * sine + across * cosine], axis=1)
+    return np.stack(
+        [solid.x + along * cosine - across * sine, solid.y + along * sine + across * cosine], axis=1
+    )
 
 
 def distance(points: Floats, *lines: Floats) -> Floats:
@@ -74,7 +80,10 @@ def test_one_seed_makes_one_world() -> None:
     again = build(0)
     assert again.scene == town().scene
     assert list(again.aliases) == list(town().aliases)
-    assert all(np.array_equal(again.routes[name].points, town().routes[name].points) for name in again.routes)
+    assert all(
+        np.array_equal(again.routes[name].points, town().routes[name].points)
+        for name in again.routes
+    )
     assert town(7).scene.solids != town().scene.solids
 
 

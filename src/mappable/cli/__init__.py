@@ -11,7 +11,8 @@ from mappable.cli.removed import removed
 from mappable.errors import MappableError
 from mappable.progress import speaks
 
-CONTINUING = {"start", "convert", "simulate", "train", "reproduce", "demo"}  # the same command continues stopped work
+# The same command continues stopped work.
+CONTINUING = {"start", "convert", "simulate", "train", "reproduce", "demo"}
 CHANGING = {"places split", "map add", "map calibrate", "map remove", "densify"}  # in one step
 
 
@@ -20,7 +21,9 @@ class _Stopped(BaseException):
 
 
 def main() -> None:
-    """Run the command line; print an error that the user can fix as one sentence, without a traceback."""
+    """Run the command line; print an error that the user can fix as one sentence, without a
+    traceback.
+    """
     if sentence := removed(sys.argv[1:]):
         _fail(sentence, 2)
     try:
@@ -43,7 +46,9 @@ def _stop(signal_number: int, frame: FrameType | None) -> None:
 
 
 def _after_ctrl_c(words: list[str]) -> str:
-    """What Ctrl-C leaves behind, and what the same command does next; `words` are those after `mappable`."""
+    """What Ctrl-C leaves behind, and what the same command does next; `words` are those after
+    `mappable`.
+    """
     if {*words[:1]} & CONTINUING:
         return "stopped; finished work is kept, and the same command continues from there"
     if {" ".join(words[:1]), " ".join(words[:2])} & CHANGING:

@@ -49,7 +49,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _mappable(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Options of `mappable` itself."""

@@ -1,4 +1,6 @@
-"""Shared by several commands: types of arguments and options, and functions that open tables and images."""
+"""Shared by several commands: types of arguments and options, and functions that open tables and
+images.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from mappable.places.pixels import Images
     from mappable.places.table import Places
 
-INCOMPLETE = 3  # exit code: the command finished, but standard error names something that is missing
+# Exit code: the command finished, but standard error names something that is missing.
+INCOMPLETE = 3
 
 
 def map_folder(folder: Path | None) -> Path | None:
@@ -31,79 +34,110 @@ def map_folder(folder: Path | None) -> Path | None:
 MapFolder = Annotated[
     Path,
     typer.Argument(
-        metavar="MAP", help="Folder written by `mappable map build` or `mappable start`.", callback=map_folder
+        metavar="MAP",
+        help="Folder written by `mappable map build` or `mappable start`.",
+        callback=map_folder,
     ),
 ]
 Table = Annotated[
     Path,
     typer.Argument(
-        metavar="PLACES", help="Folder written by `mappable convert` or `mappable simulate`, or a table of places."
+        metavar="PLACES",
+        help="Folder written by `mappable convert` or `mappable simulate`, or a table of places.",
     ),
 ]
 ImagePaths = Annotated[
     list[Path],
     typer.Argument(
-        metavar="IMAGES...", help="Image files, folders of images, or folders written by `mappable convert`."
+        metavar="IMAGES...",
+        help="Image files, folders of images, or folders written by `mappable convert`.",
     ),
 ]
 ENCODER_HELP = (
-    "File encoder.safetensors, an .onnx file, or the folder of a training run or a map. "
-    "For an encoder of others, also its name ({encoders}), its description (.yaml), or hub:OWNER/REPO@COMMIT:ENTRY."
+    "File encoder.safetensors, an .onnx file, or the folder of a training run or a map. For an"
+    " encoder of others, also its name ({encoders}), its description (.yaml), or"
+    " hub:OWNER/REPO@COMMIT:ENTRY."
 )
 EncoderSource = Annotated[str, typer.Argument(metavar="ENCODER", help=ENCODER_HELP)]
 Split = Literal["train", "calibration", "test"]
-OnlySplit = Annotated[Split | None, typer.Option("--split", help="Use only the places of this split (default: all).")]
+OnlySplit = Annotated[
+    Split | None, typer.Option("--split", help="Use only the places of this split (default: all).")
+]
 Device = Annotated[
-    str, typer.Option(help="Device that computes: auto, cpu, cuda or cuda:N. auto uses a GPU if there is one.")
+    str,
+    typer.Option(
+        help="Device that computes: auto, cpu, cuda or cuda:N. auto uses a GPU if there is one."
+    ),
 ]
 BackendOption = Annotated[
     Literal["torch", "onnx"] | None,
     typer.Option(
         "--backend",
-        help="Library that runs the encoder; onnx means onnxruntime (default: onnx for an .onnx file, else torch). "
-        "onnx exports any other encoder to the cache, once.",
+        help=(
+            "Library that runs the encoder; onnx means onnxruntime (default: onnx for an .onnx"
+            " file, else torch). onnx exports any other encoder to the cache, once."
+        ),
     ),
 ]
 EncoderFile = Annotated[
     str | None,
-    typer.Option("--encoder", help="Encoder, for a map that keeps no copy (default: the map's).", metavar="FILE"),
+    typer.Option(
+        "--encoder",
+        help="Encoder, for a map that keeps no copy (default: the map's).",
+        metavar="FILE",
+    ),
 ]
 TrustCode = Annotated[
     bool,
-    typer.Option("--trust-code", help="Run the code of a torch.hub model without asking. Read the code first."),
+    typer.Option(
+        "--trust-code",
+        help="Run the code of a torch.hub model without asking. Read the code first.",
+    ),
 ]
 DescriptorsFile = Annotated[
     Path | None,
     typer.Option(
         "--descriptors",
-        help="Descriptors of the images, to use instead of an encoder. A folder written by `mappable embed`, an .npy "
-        "file with one row per image, or an .h5 file of hloc.",
+        help=(
+            "Descriptors of the images, to use instead of an encoder. A folder written by `mappable"
+            " embed`, an .npy file with one row per image, or an .h5 file of hloc."
+        ),
         metavar="FILE",
     ),
 ]
 Fingerprint = Annotated[
     str | None,
     typer.Option(
-        "--fingerprint", help="Name of the encoder, if the descriptor file does not record one.", metavar="NAME"
+        "--fingerprint",
+        help="Name of the encoder, if the descriptor file does not record one.",
+        metavar="NAME",
     ),
 ]
 AsSequence = Annotated[
     bool,
     typer.Option(
-        "--sequence", help="Treat the images of each folder, or of each sequence in a table, as one drive in order."
+        "--sequence",
+        help=(
+            "Treat the images of each folder, or of each sequence in a table, as one drive in"
+            " order."
+        ),
     ),
 ]
 Outputs = Annotated[
     list[Path] | None,
     typer.Option(
         "--out",
-        help="Also write the positions to this file, in the format of its suffix: .csv, .json, .tum (evo), .geojson, "
-        ".kml, .mcap (ROS), .rrd (rerun), .kapture (a folder), .colmap or .pairs (hloc). May be repeated.",
+        help=(
+            "Also write the positions to this file, in the format of its suffix: .csv, .json, .tum"
+            " (evo), .geojson, .kml, .mcap (ROS), .rrd (rerun), .kapture (a folder), .colmap or"
+            " .pairs (hloc). May be repeated."
+        ),
         metavar="FILE",
     ),
 ]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="Print the result as JSON; standard output contains nothing else.")
+    bool,
+    typer.Option("--json", help="Print the result as JSON; standard output contains nothing else."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing result in OUT.")]
 OverwriteFiles = Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")]
@@ -126,18 +160,24 @@ def write_out(outputs: Sequence[Path], poses: "Poses") -> None:
 
 
 def check_new(overwrite: bool, *files: Path | None) -> None:
-    """Raise, before the work starts, if a file exists or cannot be written; None stands for no file."""
+    """Raise, before the work starts, if a file exists or cannot be written; None stands for no
+    file.
+    """
     from mappable.files import check_writable
 
     for file in files:
         if file is not None:
             check_writable(file)
             if file.exists() and not overwrite:
-                raise BadInputError(f"{file}: exists already; choose another name, or replace it with --overwrite")
+                raise BadInputError(
+                    f"{file}: exists already; choose another name, or replace it with --overwrite"
+                )
 
 
 def packed_images(table: Path, places: "Places", encoder: "ImageEncoder") -> "Images | None":
-    """The packed images of the places at the encoder's size, or None if the table's folder does not have them."""
+    """The packed images of the places at the encoder's size, or None if the table's folder does not
+    have them.
+    """
     from mappable.features.foreign.filed import FiledDescriptors
     from mappable.places.cache import find_packed
 
@@ -169,14 +209,18 @@ def encoder_or_descriptors(
     backend: Literal["torch", "onnx"] | None = None,
     trust_code: bool = False,
 ) -> "ImageEncoder":
-    """The encoder of a map, or the descriptors of `places` in a file; raise if they do not fit the map."""
+    """The encoder of a map, or the descriptors of `places` in a file; raise if they do not fit the
+    map.
+    """
     from mappable.features.descriptors import read_descriptors
     from mappable.features.foreign.filed import FiledDescriptors
     from mappable.maps.encoders import encoder_of
 
     if descriptors is None:
         if fingerprint is not None:
-            raise BadInputError("--fingerprint needs --descriptors FILE, whose encoder it names: give both")
+            raise BadInputError(
+                "--fingerprint needs --descriptors FILE, whose encoder it names: give both"
+            )
         return encoder_of(opened, encoder, device, backend, trust_code=trust_code)
     if encoder is not None:
         raise BadInputError("--encoder and --descriptors exclude each other: give one of them")
@@ -187,7 +231,9 @@ def encoder_or_descriptors(
     opened.check_encoder(filed.fingerprint)
     if filed.dimensions != opened.store.dimensions:
         needed = f"but those of the map have {opened.store.dimensions:,}"
-        raise BadInputError(f"{descriptors}: descriptors have {filed.dimensions:,} numbers, {needed}")
+        raise BadInputError(
+            f"{descriptors}: descriptors have {filed.dimensions:,} numbers, {needed}"
+        )
     return filed
 
 
@@ -210,7 +256,9 @@ def load_queries(table: Path) -> "Places":
     rows = rows_to_locate(places)
     if not len(rows):
         problem = "no place has the split 'test', or the role 'query' and no split"
-        raise BadInputError(f"{table}: {problem}; reserve a sequence for tests with `mappable places split --test`")
+        raise BadInputError(
+            f"{table}: {problem}; reserve a sequence for tests with `mappable places split --test`"
+        )
     print_used_images(places, "locating", queries=rows)
     return places[rows]
 
@@ -218,12 +266,18 @@ def load_queries(table: Path) -> "Places":
 def warn_if_paths_changed(before: "Landmarks", after: "Landmarks") -> None:
     """Warn if the image paths of existing landmarks are now relative to another folder."""
     if after.places.root != before.places.root:
-        change = f"image paths in the map are now relative to {after.places.root}; ids are unchanged"
-        typer.echo(f"warning: some added images are outside {before.places.root}: {change}", err=True)
+        change = (
+            f"image paths in the map are now relative to {after.places.root}; ids are unchanged"
+        )
+        typer.echo(
+            f"warning: some added images are outside {before.places.root}: {change}", err=True
+        )
 
 
 def report_failures(failures: Sequence[str]) -> None:
-    """Print each failure, such as an unreadable image; exit with the code INCOMPLETE if there are any."""
+    """Print each failure, such as an unreadable image; exit with the code INCOMPLETE if there are
+    any.
+    """
     for failure in failures:
         typer.echo(f"error: {failure}", err=True)
     if failures:

@@ -1,4 +1,6 @@
-"""`mappable compare RESULTS...`: show models side by side, and whether each is better than the first."""
+"""`mappable compare RESULTS...`: show models side by side, and whether each is better than the
+first.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,19 +21,27 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="RESULTS...",
-            help="Files result.json of `mappable evaluate` or `mappable reproduce`, or the folders that contain them.",
+            help=(
+                "Files result.json of `mappable evaluate` or `mappable reproduce`, or the folders"
+                " that contain them."
+            ),
         ),
     ],
     by_condition: Annotated[
-        bool, typer.Option("--by-condition", help="Also print a table with one column per condition of the queries.")
+        bool,
+        typer.Option(
+            "--by-condition",
+            help="Also print a table with one column per condition of the queries.",
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare results on the queries that all of them share.
 
-    The first lines name landmarks, calibrations, encoders and queries that differ. Results that differ only in their
-    seed are one model. A model is better or worse than the first if the 95 % interval of the difference excludes 0.
-    The interval accounts for stretches of the route and for seeds.
+    The first lines name landmarks, calibrations, encoders and queries that differ. Results that
+    differ only in their seed are one model. A model is better or worse than the first if the 95 %
+    interval of the difference excludes 0. The interval accounts for stretches of the route and for
+    seeds.
     """
     from mappable.evaluation.compare import compare as compare_results
 
@@ -55,13 +65,21 @@ def _print(comparison: "Comparison", by_condition: bool) -> None:
 def _print_models(comparison: "Comparison") -> None:
     unit, radii = comparison.unit, (comparison.positive_radius, comparison.negative_radius)
     columns = ["seeds", *(f"% within {radius:g} {unit}" for radius in radii), f"median {unit}"]
-    recalls = [count for count in RECALLS if all(count in line.summary.recall for line in comparison.lines)]
+    recalls = [
+        count for count in RECALLS if all(count in line.summary.recall for line in comparison.lines)
+    ]
     columns += [*(f"recall@{count}" for count in recalls), "difference", "95 % interval"]
     rows = []
     for line in comparison.lines:
         one = line.summary
         shares = [f"{one.recall[count]:.2f}" for count in recalls]
-        numbers = (str(len(one.seeds)), str(one.positive), str(one.negative), str(one.median), *shares)
+        numbers = (
+            str(len(one.seeds)),
+            str(one.positive),
+            str(one.negative),
+            str(one.median),
+            *shares,
+        )
         rows.append((line.name, one.set, *numbers, *_difference(line)))
     headings = ("model", "set", *columns, "to the first")
     print_table(headings, rows, numbers=columns, title=f"{comparison.queries:,} queries")
@@ -71,13 +89,17 @@ def _difference(line: "Line") -> tuple[str, str, str]:
     ahead = line.difference
     if ahead is None:
         return "", "", ""
-    interval = "" if ahead.interval is None else f"{ahead.interval.low:+.2f} to {ahead.interval.high:+.2f}"
+    interval = (
+        "" if ahead.interval is None else f"{ahead.interval.low:+.2f} to {ahead.interval.high:+.2f}"
+    )
     return f"{ahead.mean:+.2f}", interval, ahead.verdict
 
 
 def _print_conditions(comparison: "Comparison") -> None:
     """Print a table with one column per condition; each heading has the number of queries."""
-    conditions = {name: one["queries"] for name, one in comparison.lines[0].summary.by_condition.items()}
+    conditions = {
+        name: one["queries"] for name, one in comparison.lines[0].summary.by_condition.items()
+    }
     title = f"% within {comparison.positive_radius:g} {comparison.unit}, by condition"
     columns = [f"{name} ({queries:,})" for name, queries in conditions.items()]
     rows = [

@@ -1,4 +1,6 @@
-"""`mappable convert READER ROOT OUT`: convert an image collection to a table of places and packed pixels."""
+"""`mappable convert READER ROOT OUT`: convert an image collection to a table of places and packed
+pixels.
+"""
 
 from typing import Any
 
@@ -25,7 +27,10 @@ class Readers(TyperGroup):
 app = typer.Typer(
     name="convert",
     cls=Readers,
-    help="Convert an image collection to a table of places and packed pixels: `mappable convert READER ROOT OUT`.",
+    help=(
+        "Convert an image collection to a table of places and packed pixels: `mappable convert"
+        " READER ROOT OUT`."
+    ),
     no_args_is_help=True,
     subcommand_metavar="READER ROOT OUT [OPTIONS]",
     rich_markup_mode="markdown",

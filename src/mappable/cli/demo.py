@@ -24,19 +24,27 @@ PRINTED_IMAGES = 9  # images of this drive whose positions are printed
 
 
 def demo(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for everything that the demo writes.")] = Path(
-        "demo"
-    ),
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Folder for everything that the demo writes.")
+    ] = Path("demo"),
     every: Annotated[
-        int, typer.Option(help="Keep every N-th image of each run, for a quicker demo.", metavar="N", min=1)
+        int,
+        typer.Option(
+            help="Keep every N-th image of each run, for a quicker demo.", metavar="N", min=1
+        ),
     ] = 1,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a demo in OUT of another version, or with another --every.")
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace a demo in OUT of another version, or with another --every."
+        ),
     ] = False,
 ) -> None:
-    """Draw a street in different weather and light, train encoders on it, and show what the paper's method gains.
+    """Draw a street in different weather and light, train encoders on it, and show what the paper's
+    method gains.
 
-    Each step prints the command that does the same. You may stop at any time: the same command continues from there.
+    Each step prints the command that does the same. You may stop at any time: the same command
+    continues from there.
     """
     from mappable.evaluation.report import failures_of
     from mappable.evaluation.reproduce import MODELS, load_study, plan
@@ -50,15 +58,28 @@ def demo(
     find_world(SET)  # before anything else, because the worlds are another package
     named, street = find_set(SET), out / PLACES
     models = plan(named, rows_named(ROWS), [0], [_steps(every)])
-    typer.echo("1. Draw nine runs along a street, in sun, snow, rain and at night (under a minute on two cores).")
+    typer.echo(
+        "1. Draw nine runs along a street, in sun, snow, rain and at night (under a minute on two"
+        " cores)."
+    )
     fewer = f" --every {every}" if every > 1 else ""
     typer.echo(f"   mappable simulate {SET} {_quoted(street)}{fewer}")
-    again = f"mappable reproduce {SET} {_quoted(out)} --rows {','.join(ROWS)}{fewer} --set {_steps(every)}"
+    again = (
+        f"mappable reproduce {SET} {_quoted(out)} --rows {','.join(ROWS)}{fewer} --set"
+        f" {_steps(every)}"
+    )
     again += f" --protocols {','.join(PROTOCOLS)}"
     with ThreadPoolExecutor(1) as background:
         weights = background.submit(fetch_weights, str(models[0].settings.weights))
         study = load_study(
-            named, None, out, models, protocols=PROTOCOLS, every=every, overwrite=overwrite, command=again
+            named,
+            None,
+            out,
+            models,
+            protocols=PROTOCOLS,
+            every=every,
+            overwrite=overwrite,
+            command=again,
         )
         print_world(street, study.setup.places)
         draw_map(study.setup.places, street / "map.png")
@@ -66,17 +87,23 @@ def demo(
     typer.echo(f"\n   the same places in each condition: {street / SHEET}")
     typer.echo(f"   the map of all runs:               {street / 'map.png'}")
     typer.echo(
-        "\n2. Evaluate three encoders (two minutes). The first is VGG-16 with ImageNet weights, untrained.\n"
-        "   A triplet loss trains the last block of the second; the third adds the paper's geometric term."
+        "\n2. Evaluate three encoders (two minutes). The first is VGG-16 with ImageNet weights,"
+        " untrained.\n   A triplet loss trains the last block of the second; the third adds the"
+        " paper's geometric term."
     )
     typer.echo(f"   {again}\n")
     results = _results(study, models)
-    typer.echo("\n3. Build a map with the last encoder, and locate the drive at night on it (20 seconds).")
+    typer.echo(
+        "\n3. Build a map with the last encoder, and locate the drive at night on it (20 seconds)."
+    )
     folder, encoder = _quoted(out / "map"), out / MODELS / models[-1].folder
     typer.echo(f"   mappable map build {_quoted(street)} {folder} --encoder {_quoted(encoder)}")
     typer.echo(f"   mappable locate {folder} {_quoted(street / 'images' / DRIVE)} --sequence\n")
     _locate_drive(study, encoder, out / "map")
-    typer.echo("\n4. Report the share of test images whose nearest landmark by descriptor is nearby (five seconds).\n")
+    typer.echo(
+        "\n4. Report the share of test images whose nearest landmark by descriptor is nearby (five"
+        " seconds).\n"
+    )
     page = study.report(results)
     print_accuracy(results, page)
     score = f"mappable evaluate {folder} {_quoted(street)} {_quoted(out / 'evaluation')}"

@@ -1,4 +1,6 @@
-"""`mappable densify MAP IMAGES...`: add images without positions as landmarks, if the map locates them confidently."""
+"""`mappable densify MAP IMAGES...`: add images without positions as landmarks, if the map locates
+them confidently.
+"""
 
 from typing import Annotated
 
@@ -29,7 +31,10 @@ def densify(
     within: Annotated[
         float | None,
         typer.Option(
-            help="Largest standard deviation of an added image's position (default: the spacing of the landmarks).",
+            help=(
+                "Largest standard deviation of an added image's position (default: the spacing of"
+                " the landmarks)."
+            ),
             metavar="METRES",
         ),
     ] = None,
@@ -42,8 +47,8 @@ def densify(
 ) -> None:
     """Add images without positions to a map, at positions that the map estimates confidently.
 
-    The map marks their positions as estimated. Landmarks with measured positions do not change. If the command is
-    killed, the map stays as it was.
+    The map marks their positions as estimated. Landmarks with measured positions do not change. If
+    the command is killed, the map stays as it was.
     """
     from mappable.localization.densification import densify_images
     from mappable.localization.map import Map

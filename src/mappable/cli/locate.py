@@ -1,4 +1,6 @@
-"""`mappable locate MAP IMAGES...`: find where images were taken, in metres, and how reliable each position is."""
+"""`mappable locate MAP IMAGES...`: find where images were taken, in metres, and how reliable each
+position is.
+"""
 
 import math
 from collections import Counter
@@ -42,14 +44,22 @@ def locate(
         list[Path] | None,
         typer.Argument(
             metavar="IMAGES...",
-            help="Image files, folders of images, or folders written by `mappable convert`. With --descriptors, the "
-            "images that the file describes, which are not read (default: all in the file).",
+            help=(
+                "Image files, folders of images, or folders written by `mappable convert`. With"
+                " --descriptors, the "
+                "images that the file describes, which are not read (default: all in the file)."
+            ),
         ),
     ] = None,
     sequence: AsSequence = False,
     coverage: Annotated[
         float | None,
-        typer.Option(help="Share of intervals that contain the true distance, from 0 to 1 (default: the map's)."),
+        typer.Option(
+            help=(
+                "Share of intervals that contain the true distance, from 0 to 1 (default: the"
+                " map's)."
+            )
+        ),
     ] = None,
     out: Outputs = None,
     descriptors: DescriptorsFile = None,
@@ -61,10 +71,12 @@ def locate(
     overwrite: OverwriteFiles = False,
     as_json: AsJson = False,
 ) -> None:
-    """Locate images: print coordinates in the map, the nearest landmark, and the distance to it with an interval.
+    """Locate images: print coordinates in the map, the nearest landmark, and the distance to it
+    with an interval.
 
-    A georeferenced map also gives latitude and longitude. If the map is not confident of a position, the output says
-    why. An image that cannot be decoded does not stop the others; the exit code is then 3.
+    A georeferenced map also gives latitude and longitude. If the map is not confident of a
+    position, the output says why. An image that cannot be decoded does not stop the others; the
+    exit code is then 3.
     """
     from mappable.exchange.poses import Poses, known_positions, poses_of_locations
     from mappable.localization.location import NotLocated
@@ -77,7 +89,9 @@ def locate(
     if paths:
         places = find_images(paths, landmarks.places.decoding)
     elif descriptors is None:
-        raise typer.BadParameter("give image files or folders, or --descriptors FILE", param_hint="IMAGES")
+        raise typer.BadParameter(
+            "give image files or folders, or --descriptors FILE", param_hint="IMAGES"
+        )
     else:
         places = _described_images(descriptors)
     outputs = out or []
@@ -116,19 +130,34 @@ def _described_images(file: Path) -> "Places":
     return read_descriptors(file).places
 
 
-def print_locations(landmarks: "Landmarks", outcomes: "Sequence[Outcome]", true: "Floats | None" = None) -> None:
+def print_locations(
+    landmarks: "Landmarks", outcomes: "Sequence[Outcome]", true: "Floats | None" = None
+) -> None:
     """Print one line per image; if the true positions (n, k) are given, also the error of each."""
     from mappable.exchange.tables import AXES, cells
     from mappable.localization.location import Location
 
     located = [outcome for outcome in outcomes if isinstance(outcome, Location)]
-    columns = ("image", *AXES, "latitude", "longitude", "heading", "distance", "low", "high", "landmark", "confident")
+    columns = (
+        "image",
+        *AXES,
+        "latitude",
+        "longitude",
+        "heading",
+        "distance",
+        "low",
+        "high",
+        "landmark",
+        "confident",
+    )
     rows = []
     for number, outcome in enumerate(outcomes):
         known = cells(asdict(outcome))
         row = {name: known.get(name, "") for name in columns}
         if isinstance(outcome, Location):
-            row |= {name: f"{row[name]:.6f}" for name in ("latitude", "longitude") if row[name] != ""}
+            row |= {
+                name: f"{row[name]:.6f}" for name in ("latitude", "longitude") if row[name] != ""
+            }
             row["not confident"] = outcome.reason.partition(":")[0]
             row["true error"] = "" if true is None else math.dist(outcome.coordinates, true[number])
         rows.append(row | {"problem": outcome.error})
@@ -142,6 +171,10 @@ def print_locations(landmarks: "Landmarks", outcomes: "Sequence[Outcome]", true:
 def _print_reasons(located: "Sequence[Location]") -> None:
     """Print below the table why images are not confident: the first image of each kind of reason."""
     kinds = Counter(location.reason.partition(":")[0] for location in reversed(located))
-    first = {location.reason.partition(":")[0]: location for location in reversed(located) if location.reason}
+    first = {
+        location.reason.partition(":")[0]: location
+        for location in reversed(located)
+        if location.reason
+    }
     for kind, location in first.items():
         typer.echo(f"{kinds[kind]:,} not confident, such as {location.image}: {location.reason}")

@@ -52,7 +52,8 @@ def build(
     spacing: Annotated[
         float | None,
         typer.Option(
-            help="Instead of --landmarks: choose one landmark per METRES along each sequence.", metavar="METRES"
+            help="Instead of --landmarks: choose one landmark per METRES along each sequence.",
+            metavar="METRES",
         ),
     ] = None,
     every: Annotated[
@@ -61,8 +62,11 @@ def build(
     elsewhere: Annotated[
         Path | None,
         typer.Option(
-            help="Places that are not on the map; they teach the map to reject images from elsewhere. "
-            "With --descriptors: a folder written by `mappable embed`.",
+            help=(
+                "Places that are not on the map; they teach the map to reject images from"
+                " elsewhere. "
+                "With --descriptors: a folder written by `mappable embed`."
+            ),
             metavar="PLACES",
         ),
     ] = None,
@@ -70,8 +74,12 @@ def build(
         bool,
         typer.Option(
             "--estimate",
-            help="Also estimate what the map will do on another visit: each visit is left out in turn, and located in "
-            "a map of the others. An encoder that `mappable train` made is judged on the images that it held out.",
+            help=(
+                "Also estimate what the map will do on another visit: each visit is left out in"
+                " turn, and located in "
+                "a map of the others. An encoder that `mappable train` made is judged on the images"
+                " that it held out."
+            ),
         ),
     ] = False,
     device: Device = "auto",
@@ -81,11 +89,12 @@ def build(
 ) -> None:
     """Build a map: choose landmarks, describe them, and calibrate how far to trust them.
 
-    Landmarks come from the split `train`; without splits, from the role `reference`, or from all images but queries.
-    The split `calibration` is a drive that calibrates the map. Without that split, its own visits calibrate it.
+    Landmarks come from the split `train`; without splits, from the role `reference`, or from all
+    images but queries. The split `calibration` is a drive that calibrates the map. Without that
+    split, its own visits calibrate it.
 
-    The map contains a copy of the encoder: `mappable locate` needs only the folder of the map. Of a torch.hub model,
-    the map contains only the name and the commit.
+    The map contains a copy of the encoder: `mappable locate` needs only the folder of the map. Of a
+    torch.hub model, the map contains only the name and the commit.
     """
     from mappable.features.descriptors import Described, read_descriptors
     from mappable.localization.build import Options, build_map, build_map_of
@@ -98,7 +107,9 @@ def build(
     if sum((landmarks is not None, spacing is not None, every)) > 1:
         raise BadInputError("--landmarks, --spacing and --all exclude each other: give one of them")
     if encoder is None and descriptors is None:
-        raise BadInputError("a map needs an encoder or descriptors: give --encoder FILE or --descriptors FILE")
+        raise BadInputError(
+            "a map needs an encoder or descriptors: give --encoder FILE or --descriptors FILE"
+        )
     encoder_file = None if encoder is None else find_encoder(encoder)
     options: Options = {"landmarks": landmarks, "spacing": spacing, "every": every}
     places = load_some_places(table)
@@ -112,11 +123,16 @@ def build(
     else:
         loaded = open_encoder(str(encoder_file), device, trust_code=trust_code)
         if elsewhere is not None:
-            absent_images = packed_or_files(elsewhere, load_some_places(elsewhere), loaded, places.decoding)
+            absent_images = packed_or_files(
+                elsewhere, load_some_places(elsewhere), loaded, places.decoding
+            )
     used = {"references": places.references(), "calibration": places.calibration()}
     print_used_images(places, "building the map from", **used)
     if described is not None:
-        built = Map(build_map_of(described, fingerprint, elsewhere=absent, **options).landmarks, encoder_file)
+        built = Map(
+            build_map_of(described, fingerprint, elsewhere=absent, **options).landmarks,
+            encoder_file,
+        )
     else:
         images = packed_images(table, places, loaded)
         built = build_map(places, images, encoder=loaded, elsewhere=absent_images, **options)
@@ -130,7 +146,9 @@ def build(
             described = Described(places, vectors, loaded.fingerprint, loaded.about)
         model = Path(encoder) if encoder is not None and Path(encoder).is_dir() else None
         expected = estimate_of(described, model)
-    print_map(saved.landmarks, as_json, **({} if expected is None else {"estimate": asdict(expected)}))
+    print_map(
+        saved.landmarks, as_json, **({} if expected is None else {"estimate": asdict(expected)})
+    )
     if expected is not None and not as_json:
         print_estimate(expected)
     typer.echo(f"written to {out}", err=as_json)
@@ -139,7 +157,8 @@ def build(
 def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool = False) -> bool:
     """Build a map of finished descriptors as `build` does by default, and keep the encoder with it.
 
-    A map that was built of the same images with the same encoder is kept. Return True if a map was built.
+    A map that was built of the same images with the same encoder is kept. Return True if a map was
+    built.
     """
     from mappable.localization.build import build_map_of, usual_landmarks
     from mappable.localization.map import Map
@@ -148,7 +167,9 @@ def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool 
 
     if (out / MAP).exists() and not overwrite:
         kept = Landmarks.open(out)
-        if kept.encoder == described.encoder and set(kept.places.place_id) <= set(described.places.place_id):
+        if kept.encoder == described.encoder and set(kept.places.place_id) <= set(
+            described.places.place_id
+        ):
             print_map(kept)
             return False
     count = usual_landmarks(described.about, described.places)
@@ -166,6 +187,9 @@ def _wants_index(built: "Landmarks") -> bool:
     if len(built) <= WORTHWHILE:
         return False
     if find_spec("faiss") is None:
-        typer.echo("warning: FAISS is not installed: the map gets no index, and its exact search is slow", err=True)
+        typer.echo(
+            "warning: FAISS is not installed: the map gets no index, and its exact search is slow",
+            err=True,
+        )
         return False
     return True

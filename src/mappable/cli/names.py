@@ -6,7 +6,8 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-# Module and attribute of each list. They are imported only for the help of one command: some modules import PyTorch.
+# Module and attribute of each list. They are imported only for the help of one command: some
+# modules import PyTorch.
 SOURCES = {
     "encoders": "mappable.features.foreign.named:ENCODERS",
     "losses": "mappable.learning.losses:LOSS_NAMES",

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from mappable.places.summary import Summary
     from mappable.places.table import Places
 
-CONSOLE_COLUMNS = 10_000  # wide: a narrow terminal wraps long lines itself, but rich would cut off numbers
+# wide: a narrow terminal wraps long lines itself, but rich would cut off numbers.
+CONSOLE_COLUMNS = 10_000
 SEQUENCES_SHOWN = 40  # rows of the table of sequences
 Record = Mapping[str, Any]
 
@@ -74,34 +75,49 @@ def _text(value: Any) -> str:
 
 
 def print_records(records: Sequence[Record], title: str | None = None) -> None:
-    """Print a table with one row per record, and one column per key that is not empty in all of them."""
+    """Print a table with one row per record, and one column per key that is not empty in all of
+    them.
+    """
     names = {key: None for record in records for key in record}
     columns = {key: [_text(record.get(key)) for record in records] for key in names}
     shown = {key: texts for key, texts in columns.items() if any(texts)}
     numbers = [
-        key.replace("_", " ") for key in shown if any(isinstance(record.get(key), int | float) for record in records)
+        key.replace("_", " ")
+        for key in shown
+        if any(isinstance(record.get(key), int | float) for record in records)
     ]
     headings = [key.replace("_", " ") for key in shown]
     print_table(headings, zip(*shown.values(), strict=True), numbers=numbers, title=title)
 
 
 def print_table(
-    headings: Sequence[str], rows: Iterable[Sequence[str | Text]], *, numbers: Collection[str], title: str | None = None
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    numbers: Collection[str],
+    title: str | None = None,
 ) -> None:
     """Print a table; columns whose heading is in `numbers` are aligned right."""
     table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
     for heading in headings:
-        table.add_column(Text(heading), justify="right" if heading in numbers else "left", no_wrap=True)
+        table.add_column(
+            Text(heading), justify="right" if heading in numbers else "left", no_wrap=True
+        )
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     new_console().print(table)
 
 
 def print_summary(summary: "Summary") -> None:
-    """Print counts per sequence, extent, spacing and warnings; the table has at most SEQUENCES_SHOWN rows."""
+    """Print counts per sequence, extent, spacing and warnings; the table has at most
+    SEQUENCES_SHOWN rows.
+    """
     sequences = [asdict(sequence) for sequence in summary.sequences]
     frames = [asdict(frame) for frame in summary.frames]
-    facts = {name: getattr(summary, name) for name in ("places", "conditions", "splits", "with_yaw", "with_time")}
+    facts = {
+        name: getattr(summary, name)
+        for name in ("places", "conditions", "splits", "with_yaw", "with_time")
+    }
     print_records(sequences[:SEQUENCES_SHOWN], title=f"{len(sequences):,} sequences")
     print_records(frames, title="frames")
     print_record(facts)
@@ -119,7 +135,9 @@ def print_notes(notes: "Iterable[Note]") -> None:
 
 
 def print_world(folder: Path, places: "Places") -> None:
-    """Print the summary of a simulated world, its statistics, and whether its images match the frozen world."""
+    """Print the summary of a simulated world, its statistics, and whether its images match the
+    frozen world.
+    """
     from mappable.places.summary import summarize
     from mappable.places.world_record import read_record
     from mappable.worlds import find_world
@@ -128,14 +146,19 @@ def print_world(folder: Path, places: "Places") -> None:
     record = read_record(folder)
     preset = record["preset"]
     typer.echo("")
-    print_record(dict(find_world(preset).describe(record)) | {"hash of the images": record["image_hash"]})
+    print_record(
+        dict(find_world(preset).describe(record)) | {"hash of the images": record["image_hash"]}
+    )
     if record["every"] > 1:
         kept = f"these numbers describe one image in {record['every']}"
         typer.echo(f"note: {kept}, not the length and spacing of a full run")
     if record["frozen"]:
         typer.echo(f"the images are those of the frozen {preset}")
     elif record["frozen"] is False:
-        reason = "most likely, another processor or library rounds differently, and results differ only slightly"
+        reason = (
+            "most likely, another processor or library rounds differently, and results differ only"
+            " slightly"
+        )
         typer.echo(f"note: the images differ from those of the frozen {preset}; {reason}")
 
 
@@ -151,7 +174,9 @@ def print_training(out: Path, as_json: bool = False) -> None:
         "iterations": max(line["iteration"] for line in lines) if steps else 0,
         "seconds": steps[-1]["seconds"] if steps else 0.0,
         # The harmonic mean is the number of all images divided by the total time.
-        "images_per_second": harmonic_mean([line["images_per_second"] for line in steps]) if steps else None,
+        "images_per_second": (
+            harmonic_mean([line["images_per_second"] for line in steps]) if steps else None
+        ),
         "accuracy": [shares[0], shares[-1]] if shares and steps else shares,
     }
     print_record(facts, as_json)
@@ -159,15 +184,24 @@ def print_training(out: Path, as_json: bool = False) -> None:
 
 def print_plan(plan: "Plan") -> None:
     """Print on standard error what `auto` chose, and why."""
-    width, widest = (max(len(getattr(one, name)) for one in plan.reasons) for name in ("name", "value"))
+    width, widest = (
+        max(len(getattr(one, name)) for one in plan.reasons) for name in ("name", "value")
+    )
     for one in plan.reasons:
         typer.echo(f"  {one.name:<{width}}  {one.value:<{widest}}  {one.why}", err=True)
     if plan.trained is None:
         typer.echo(f"no training: {plan.why_not}", err=True)
         shelf = plan.off_the_shelf
-        typer.echo(f"  you get the off-the-shelf encoder {shelf.weights}, with clusters of your images", err=True)
+        typer.echo(
+            f"  you get the off-the-shelf encoder {shelf.weights}, with clusters of your images",
+            err=True,
+        )
     else:
-        rows = "the images of the split calibration" if not len(plan.held_out) else "a stretch of the route"
+        rows = (
+            "the images of the split calibration"
+            if not len(plan.held_out)
+            else "a stretch of the route"
+        )
         typer.echo(f"  {rows} will judge whether training helped", err=True)
     typer.echo("  change any value with --set NAME=VALUE; see all with --show-settings", err=True)
 
@@ -178,14 +212,18 @@ def print_chosen(chosen: "Chosen", out: Path, as_json: bool = False) -> None:
 
 
 def print_used_images(places: "Places", doing: str, **rows: "Ints") -> None:
-    """Print how many images of a table a command uses and how many it leaves out, on one line of standard error."""
+    """Print how many images of a table a command uses and how many it leaves out, on one line of
+    standard error.
+    """
     from mappable.places.roles import describe_use
 
     typer.echo(describe_use(places, doing, **rows), err=True)
 
 
 def print_accuracy(results: "Sequence[Result]", page: Path | None, as_json: bool = False) -> None:
-    """Print one line per model (correct queries, median error, gain over the first model) and the report's path."""
+    """Print one line per model (correct queries, median error, gain over the first model) and the
+    report's path.
+    """
     if as_json:
         typer.echo(json.dumps(accuracy_json(results, page), indent=2))
         return
@@ -213,7 +251,10 @@ def _print_models(models: "Sequence[Model]", summaries: "Sequence[RowSummary]") 
     from mappable.evaluation.summary import difference
 
     first = models[0].results[0]
-    radii = [f"within {radius:g} {first.unit}" for radius in (first.positive_radius, first.negative_radius)]
+    radii = [
+        f"within {radius:g} {first.unit}"
+        for radius in (first.positive_radius, first.negative_radius)
+    ]
     headings = (*radii, "median error", f"gain {radii[0]}")
     rows = []
     for model, one in zip(models, summaries, strict=True):
@@ -223,9 +264,19 @@ def _print_models(models: "Sequence[Model]", summaries: "Sequence[RowSummary]") 
             gained += f" ({gain.interval.low:+.1f} to {gain.interval.high:+.1f})"
         seeds = f", {len(one.seeds)} seeds" if len(one.seeds) > 1 else ""
         median = f"{one.median.mean:.1f} {first.unit}"
-        rows.append((one.title + seeds, f"{one.positive.mean:.1f} %", f"{one.negative.mean:.1f} %", median, gained))
+        rows.append(
+            (
+                one.title + seeds,
+                f"{one.positive.mean:.1f} %",
+                f"{one.negative.mean:.1f} %",
+                median,
+                gained,
+            )
+        )
     print_table(("", *headings), rows, numbers=headings)
-    typer.echo(f"{summaries[0].queries:,} test images; gains in percentage points, with 95 % intervals")
+    typer.echo(
+        f"{summaries[0].queries:,} test images; gains in percentage points, with 95 % intervals"
+    )
 
 
 def print_map(shown: "Landmarks", as_json: bool = False, **more: Any) -> None:

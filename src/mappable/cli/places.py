@@ -1,4 +1,6 @@
-"""`mappable places`: show and check a table of places, and split it into training, calibration and test."""
+"""`mappable places`: show and check a table of places, and split it into training, calibration and
+test.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -31,16 +33,22 @@ def show(
     out: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Also write the positions to this file: a picture of the map (.png, .svg, .pdf), or the formats of "
-            "`mappable locate --out`. May be repeated.",
+            help=(
+                "Also write the positions to this file: a picture of the map (.png, .svg, .pdf), or"
+                " the formats of "
+                "`mappable locate --out`. May be repeated."
+            ),
             metavar="FILE",
         ),
     ] = None,
     color: Annotated[
         Literal["condition", "sequence", "overlap"] | None,
         typer.Option(
-            help="What the colors of a picture show. overlap: the number of other visits to the same place "
-            "(default: condition if there are any, else sequence)."
+            help=(
+                "What the colors of a picture show. overlap: the number of other visits to the same"
+                " place "
+                "(default: condition if there are any, else sequence)."
+            )
         ),
     ] = None,
     overwrite: OverwriteFiles = False,
@@ -73,7 +81,8 @@ def show(
 
 @app.command()
 def check(table: Table, as_json: AsJson = False) -> None:
-    """Check positions, visits and images; each warning names the option of `mappable convert` that mends it.
+    """Check positions, visits and images; each warning names the option of `mappable convert` that
+    mends it.
 
     `mappable convert` and `mappable places show` print the same list.
     """
@@ -93,25 +102,35 @@ def check(table: Table, as_json: AsJson = False) -> None:
 def split(
     table: Table,
     calibration: Annotated[
-        str, typer.Option(help="Sequences that calibrate maps (default: none).", metavar="SEQUENCE,SEQUENCE")
+        str,
+        typer.Option(
+            help="Sequences that calibrate maps (default: none).", metavar="SEQUENCE,SEQUENCE"
+        ),
     ] = "",
     test: Annotated[
         str,
-        typer.Option(help="Sequences that `mappable evaluate` locates (default: none).", metavar="SEQUENCE,SEQUENCE"),
+        typer.Option(
+            help="Sequences that `mappable evaluate` locates (default: none).",
+            metavar="SEQUENCE,SEQUENCE",
+        ),
     ] = "",
     train: Annotated[
         str,
         typer.Option(
-            help="Training sequences (default: all not named elsewhere). Unnamed sequences get no split.",
+            help=(
+                "Training sequences (default: all not named elsewhere). Unnamed sequences get no"
+                " split."
+            ),
             metavar="SEQUENCE,SEQUENCE",
         ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Reserve whole sequences for calibration and test; all other images train, except queries, which test.
+    """Reserve whole sequences for calibration and test; all other images train, except queries,
+    which test.
 
-    This replaces the earlier split of the table. Packed images do not change. `mappable places show` lists the names
-    of the sequences.
+    This replaces the earlier split of the table. Packed images do not change. `mappable places
+    show` lists the names of the sequences.
     """
     from mappable.locks import alone_in
     from mappable.places.files import TABLE, load_places, save_places
@@ -124,11 +143,17 @@ def split(
         column = split_sequences(places, _reserved(table, places, wanted), "" if train else "train")
         if "train" not in column:
             known = listed(map(repr, places.sequences()))
-            raise BadInputError(f"{table}: no sequence is left for training; its sequences are {known}")
+            raise BadInputError(
+                f"{table}: no sequence is left for training; its sequences are {known}"
+            )
         save_places(places.replace(split=column), table / TABLE if table.is_dir() else table)
     counts = {}
     for name in SPLITS:
-        sequences = [sequence for sequence, value in zip(places.sequence, column, strict=True) if value == name]
+        sequences = [
+            sequence
+            for sequence, value in zip(places.sequence, column, strict=True)
+            if value == name
+        ]
         counts[name] = {"sequences": len(set(sequences)), "places": len(sequences)}
     if as_json:
         print_json(counts)
@@ -142,13 +167,19 @@ def _reserved(table: Path, places: "Places", wanted: dict[str, str]) -> dict[str
     reserved: dict[str, str] = {}
     for split_name, text in wanted.items():
         # A name that contains commas itself is given alone.
-        names = [text] if text in sequences else [name.strip() for name in text.split(",") if name.strip()]
+        names = (
+            [text]
+            if text in sequences
+            else [name.strip() for name in text.split(",") if name.strip()]
+        )
         for name in names:
             if name not in sequences:
                 known = listed(map(repr, sequences))
                 raise BadInputError(f"{table}: has no sequence {name!r}; its sequences are {known}")
             if name in reserved:
-                raise BadInputError(f"sequence {name!r} is given twice; give it once, for one split")
+                raise BadInputError(
+                    f"sequence {name!r} is given twice; give it once, for one split"
+                )
             reserved[name] = split_name
     if not reserved:
         raise BadInputError("no sequence to reserve: give --calibration, --test or --train")
@@ -180,4 +211,6 @@ def _small_pixels(table: Path, places: "Places") -> "Pixels":
 
     if (table / "pixels").is_dir() and (pack := find_pack(table)).holds(places):
         return pack.load(places)
-    return np.stack([load_image(file, CHECKED_SIZE, "crop", places.decoding) for file in places.files])
+    return np.stack(
+        [load_image(file, CHECKED_SIZE, "crop", places.decoding) for file in places.files]
+    )

@@ -37,53 +37,83 @@ def _run(
     options: dict[str, Any],
     *,
     root: Annotated[
-        Path, typer.Argument(metavar="ROOT", help="The collection: a folder, or a file if the reader accepts one.")
+        Path,
+        typer.Argument(
+            metavar="ROOT", help="The collection: a folder, or a file if the reader accepts one."
+        ),
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for places.parquet and the packed pixels.")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Folder for places.parquet and the packed pixels.")
+    ],
     size: Annotated[
         str | None,
-        typer.Option(help="Size of the packed images, WIDTHxHEIGHT in pixels (default: the reader's).", metavar="WxH"),
+        typer.Option(
+            help="Size of the packed images, WIDTHxHEIGHT in pixels (default: the reader's).",
+            metavar="WxH",
+        ),
     ] = None,
     fit: Annotated[
         Fit,
         typer.Option(
-            help="How images get the aspect ratio of --size. crop: keep the center; pad: add black bars; "
-            "stretch: distort."
+            help=(
+                "How images get the aspect ratio of --size. crop: keep the center; pad: add black"
+                " bars; "
+                "stretch: distort."
+            )
         ),
     ] = "crop",
     dimensions: Annotated[
         int | None,
-        typer.Option(help="3 if distances include z, else 2 (default: 2, or the table's own).", min=2, max=3),
+        typer.Option(
+            help="3 if distances include z, else 2 (default: 2, or the table's own).", min=2, max=3
+        ),
     ] = None,
     on_bad_image: Annotated[
-        OnBadImage, typer.Option(help="At a damaged or missing image: stop, or drop the image and list it.")
+        OnBadImage,
+        typer.Option(help="At a damaged or missing image: stop, or drop the image and list it."),
     ] = "stop",
-    no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Write only the table, without pixels.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another converted set in OUT.")] = False,
+    no_pixels: Annotated[
+        bool, typer.Option("--no-pixels", help="Write only the table, without pixels.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace another converted set in OUT.")
+    ] = False,
     spacing: Annotated[
-        float | None, typer.Option(help="Keep one image per METRES along each sequence.", metavar="METRES")
+        float | None,
+        typer.Option(help="Keep one image per METRES along each sequence.", metavar="METRES"),
     ] = None,
     drop_outliers: Annotated[
-        bool, typer.Option("--drop-outliers", help="Leave out positions that jump, or are far from all others.")
+        bool,
+        typer.Option(
+            "--drop-outliers", help="Leave out positions that jump, or are far from all others."
+        ),
     ] = False,
     like: Annotated[
         Path | None,
         typer.Option(
-            help="Convert the positions to the frame of this map or table: its name, origin and axes.",
+            help=(
+                "Convert the positions to the frame of this map or table: its name, origin and"
+                " axes."
+            ),
             metavar="MAP|PLACES",
         ),
     ] = None,
     rotate: Annotated[
-        Rotate, typer.Option(help="Turn all images clockwise by these degrees; OUT gets turned copies.")
+        Rotate,
+        typer.Option(help="Turn all images clockwise by these degrees; OUT gets turned copies."),
     ] = "0",
     crop_border: Annotated[
         str | None,
         typer.Option(
-            help="Cut a border off all images, in percent; OUT gets cut copies.", metavar="LEFT,TOP,RIGHT,BOTTOM"
+            help="Cut a border off all images, in percent; OUT gets cut copies.",
+            metavar="LEFT,TOP,RIGHT,BOTTOM",
         ),
     ] = None,
     undistort: Annotated[
-        bool, typer.Option(help="Undistort images whose lens the reader knows; OUT gets straight copies.")
+        bool,
+        typer.Option(
+            help="Undistort images whose lens the reader knows; OUT gets straight copies."
+        ),
     ] = True,
     as_json: AsJson = False,
 ) -> None:
@@ -113,7 +143,9 @@ def _run(
         print_json(asdict(summary))
         return
     print_summary(summary)
-    typer.echo(f"written to {out}; show it again with: mappable places show {shlex.quote(str(out))}")
+    typer.echo(
+        f"written to {out}; show it again with: mappable places show {shlex.quote(str(out))}"
+    )
 
 
 def _frames_of(path: Path) -> Places:
@@ -149,19 +181,26 @@ def _command(reader: Reader) -> Any:
             inspect.Parameter.KEYWORD_ONLY,
             default=option.default,
             annotation=Annotated[
-                option.type, typer.Option(help=option.help, rich_help_panel=f"Options of {reader.name}")
+                option.type,
+                typer.Option(help=option.help, rich_help_panel=f"Options of {reader.name}"),
             ],
         )
         for option in reader.options
     ]
-    parameters = sorted(common + own, key=lambda parameter: parameter.default is not inspect.Parameter.empty)
+    parameters = sorted(
+        common + own, key=lambda parameter: parameter.default is not inspect.Parameter.empty
+    )
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return _made(run, reader.name, reader.summary, _fenced(reader.documentation))
 
 
-def _made(run: Callable[..., None], name: str, summary: str, documentation: str | None = None) -> Any:
-    command = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, add_completion=False)
+def _made(
+    run: Callable[..., None], name: str, summary: str, documentation: str | None = None
+) -> Any:
+    command = typer.Typer(
+        rich_markup_mode="markdown", pretty_exceptions_enable=False, add_completion=False
+    )
     command.command(name=name, help=documentation, short_help=summary)(run)
     return typer.main.get_command(command)
 
@@ -170,10 +209,12 @@ def _auto_command() -> Any:
     """The subcommand `auto`, which looks at a collection and proposes commands."""
 
     def auto(
-        root: Annotated[Path, typer.Argument(metavar="ROOT", help="The collection: a folder or a file.")],
-        out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder that the proposed commands write.")] = Path(
-            "OUT"
-        ),
+        root: Annotated[
+            Path, typer.Argument(metavar="ROOT", help="The collection: a folder or a file.")
+        ],
+        out: Annotated[
+            Path, typer.Argument(metavar="OUT", help="Folder that the proposed commands write.")
+        ] = Path("OUT"),
         as_json: AsJson = False,
     ) -> None:
         """Look at a collection and propose commands that convert it.
@@ -191,15 +232,22 @@ def _auto_command() -> Any:
             typer.echo(f"{proposal.evidence}: {reader.summary}")
             if contents := reader.function("contents"):
                 print_table(*contents(root), numbers=("messages",))
-            command = f"mappable convert {reader.name} {shlex.quote(str(root))} {shlex.quote(str(out))}"
+            command = (
+                f"mappable convert {reader.name} {shlex.quote(str(root))} {shlex.quote(str(out))}"
+            )
             typer.echo(f"    {command}" + (f"   # {proposal.remark}" if proposal.remark else ""))
         if len(proposals) > 1:
-            typer.echo(f"{len(proposals)} readers fit; `mappable convert READER --help` shows what each one reads")
+            typer.echo(
+                f"{len(proposals)} readers fit; `mappable convert READER --help` shows what each"
+                " one reads"
+            )
 
     return _made(auto, AUTO, "Look at a collection and propose commands that convert it.")
 
 
 def _fenced(text: str) -> str:
-    """Markdown with fences around indented blocks; without fences, help would reflow a block at its start."""
+    """Markdown with fences around indented blocks; without fences, help would reflow a block at its
+    start.
+    """
     block = re.compile(r"(?:^ {4}.*\n?|^\n(?= {4}))+", re.MULTILINE)
     return block.sub(lambda match: f"\n```text\n{dedent(match[0]).strip()}\n```\n", text)

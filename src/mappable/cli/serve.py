@@ -19,37 +19,54 @@ def serve(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            metavar="MAP", help="Folder written by `mappable map build` or `mappable start`.", callback=map_folder
+            metavar="MAP",
+            help="Folder written by `mappable map build` or `mappable start`.",
+            callback=map_folder,
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; 127.0.0.1 is this machine only, 0.0.0.0 is all addresses.")
+        str,
+        typer.Option(
+            help="Address to listen on; 127.0.0.1 is this machine only, 0.0.0.0 is all addresses."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 chooses a free port.", min=0, max=65535)] = 8000,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 chooses a free port.", min=0, max=65535)
+    ] = 8000,
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help=f"File with the token that every request must send (default: {TOKEN} in the environment, else none).",
+            help=(
+                f"File with the token that every request must send (default: {TOKEN} in the"
+                " environment, else none)."
+            ),
             metavar="FILE",
         ),
     ] = None,
     images: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Also show pictures from this folder (default: only pictures in the folder of the map). May be "
-            "repeated.",
+            help=(
+                "Also show pictures from this folder (default: only pictures in the folder of the"
+                " map). May be "
+                "repeated."
+            ),
             metavar="FOLDER",
         ),
     ] = None,
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
-            help="Also answer requests for this host name (default: only localhost and --host). May be repeated.",
+            help=(
+                "Also answer requests for this host name (default: only localhost and --host). May"
+                " be repeated."
+            ),
             metavar="NAME",
         ),
     ] = None,
     settings: Annotated[
-        Path | None, typer.Option(help="YAML file with limits; --show-settings prints all.", metavar="FILE")
+        Path | None,
+        typer.Option(help="YAML file with limits; --show-settings prints all.", metavar="FILE"),
     ] = None,
     show_settings: Annotated[
         bool, typer.Option("--show-settings", help="Print the settings as YAML, and stop.")
@@ -63,8 +80,8 @@ def serve(
 
     A map without an encoder locates descriptors only: POST /locate/descriptors.
 
-    By default, only this machine can connect; see --host. Ctrl-C or SIGTERM stops the server after it has finished
-    the requests in progress.
+    By default, only this machine can connect; see --host. Ctrl-C or SIGTERM stops the server after
+    it has finished the requests in progress.
     """
     try:
         from mappable.service.app import create_app, picture_folders
@@ -96,7 +113,10 @@ def serve(
     hidden = opened.places.root
     if not is_inside(hidden, picture_folders(opened, images or ())):
         quoted = shlex.quote(str(hidden))
-        typer.echo(f"note: pictures in {hidden} are not shown; to show them, add: --images {quoted}", err=True)
+        typer.echo(
+            f"note: pictures in {hidden} are not shown; to show them, add: --images {quoted}",
+            err=True,
+        )
     with bind(host, port) as bound:
         if secret is None and not ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback:
             problem = "everyone who can reach this address can use the server"
@@ -111,12 +131,21 @@ def serve(
         def ready() -> None:
             typer.echo(f"{len(opened):,} landmarks, frame {opened.frame.name} ({opened.unit})")
             if size := engine.batch_size:
-                typer.echo(f"the encoder describes {size.per_second:,.1f} images/s in batches of {size.images}")
+                typer.echo(
+                    f"the encoder describes {size.per_second:,.1f} images/s in batches of"
+                    f" {size.images}"
+                )
             else:
-                typer.echo(f"no encoder: the server locates only descriptors of encoder {opened.encoder}")
+                typer.echo(
+                    f"no encoder: the server locates only descriptors of encoder {opened.encoder}"
+                )
             typer.echo(f"serving at {address_of(bound)}")
 
-        run(create_app(engine, token=secret, images=images or (), hosts=hosts, ready=ready), chosen, bound)
+        run(
+            create_app(engine, token=secret, images=images or (), hosts=hosts, ready=ready),
+            chosen,
+            bound,
+        )
     typer.echo("stopped")
 
 
@@ -126,6 +155,10 @@ def _token(file: Path | None) -> str | None:
     if file is not None:
         with reading(file):
             token = file.read_text("utf-8").strip()
-    if token is not None and not (token.isascii() and token.isprintable() and len(token.split()) == 1):
-        raise BadInputError(f"{file or TOKEN}: not a token; expected one word of ASCII characters without spaces")
+    if token is not None and not (
+        token.isascii() and token.isprintable() and len(token.split()) == 1
+    ):
+        raise BadInputError(
+            f"{file or TOKEN}: not a token; expected one word of ASCII characters without spaces"
+        )
     return token

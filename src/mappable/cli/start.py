@@ -23,43 +23,64 @@ if TYPE_CHECKING:
     from mappable.places.table import Places
 
 PLACES, MODEL, DESCRIPTORS, MAP, ESTIMATE = "places", "model", "descriptors", "map", "estimate.json"
-READ, USED = "read.txt", "used.txt"  # say which images and positions were read, and which the model is for
+# Say which images and positions were read, and which the model is for.
+READ, USED = "read.txt", "used.txt"
 UNFINISHED = "unfinished "  # begins USED until the map is made
 WARNINGS_SHOWN = 5
 
 
 def start(
     images: Annotated[
-        Path, typer.Argument(metavar="IMAGES", help="Folder of images with positions, a video, or a table of images.")
+        Path,
+        typer.Argument(
+            metavar="IMAGES", help="Folder of images with positions, a video, or a table of images."
+        ),
     ],
     out: Annotated[
         Path | None,
-        typer.Argument(metavar="OUT", help="Folder for everything that is made (default: the name of IMAGES, -map)."),
+        typer.Argument(
+            metavar="OUT",
+            help="Folder for everything that is made (default: the name of IMAGES, -map).",
+        ),
     ] = None,
     reader: Annotated[
         str | None,
-        typer.Option(help="Reader of `mappable convert` (default: the first one that `convert auto` proposes)."),
+        typer.Option(
+            help=(
+                "Reader of `mappable convert` (default: the first one that `convert auto`"
+                " proposes)."
+            )
+        ),
     ] = None,
     options: Annotated[
         list[str] | None,
         typer.Option(
-            "--option", help="Option of the reader, such as unit=frames; may be repeated.", metavar="KEY=VALUE"
+            "--option",
+            help="Option of the reader, such as unit=frames; may be repeated.",
+            metavar="KEY=VALUE",
         ),
     ] = None,
     minutes: Annotated[
         float,
-        typer.Option(help="Deadline of the training, in minutes; other steps take their own time.", min=0.1),
+        typer.Option(
+            help="Deadline of the training, in minutes; other steps take their own time.", min=0.1
+        ),
     ] = 4.0,
-    serve: Annotated[bool, typer.Option("--serve/--no-serve", help="Serve the map at the end, until Ctrl-C.")] = True,
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 chooses a free port.", min=0, max=65535)] = 8000,
+    serve: Annotated[
+        bool, typer.Option("--serve/--no-serve", help="Serve the map at the end, until Ctrl-C.")
+    ] = True,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 chooses a free port.", min=0, max=65535)
+    ] = 8000,
     device: Device = "auto",
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a map of your images in one command: convert, check, train, build, estimate, serve.
 
-    Each step prints the command that does the same alone. You may stop at any time: the same command continues.
-    At the end, it prints what to expect of the map on another visit, and what would improve it most.
+    Each step prints the command that does the same alone. You may stop at any time: the same
+    command continues. At the end, it prints what to expect of the map on another visit, and what
+    would improve it most.
     """
     from mappable.readers.registry import read_places
 
@@ -68,11 +89,24 @@ def start(
     given = _typed(name, given)
     out = Path(f"{images.resolve().stem}-map") if out is None else out
     if out.is_file() or out.resolve() == images.resolve():
-        raise BadInputError(f"{out}: not a folder of its own; give another folder OUT for everything that is made")
+        raise BadInputError(
+            f"{out}: not a folder of its own; give another folder OUT for everything that is made"
+        )
     read = read_places(name, images, **given)
-    with redirect_stdout(sys.stderr) if as_json else nullcontext(), one_bar("start", _stages(read, device)):
+    with (
+        redirect_stdout(sys.stderr) if as_json else nullcontext(),
+        one_bar("start", _stages(read, device)),
+    ):
         places, result = _make(
-            read, images, out, name, given, remark, minutes=minutes, device=device, overwrite=overwrite
+            read,
+            images,
+            out,
+            name,
+            given,
+            remark,
+            minutes=minutes,
+            device=device,
+            overwrite=overwrite,
         )
     if as_json:
         print_json(result)
@@ -127,14 +161,21 @@ def _make(
     began = time.perf_counter()
     table, model, folder = out / PLACES, out / MODEL, out / MAP
     size = choose_size(read)
-    extra = " ".join(f"--{key.replace('_', '-')} {shlex.quote(str(value))}" for key, value in given.items())
-    converting = f"convert {reader} {_quoted(images)} {_quoted(table)} --on-bad-image drop --size {size[0]}x{size[1]}"
+    extra = " ".join(
+        f"--{key.replace('_', '-')} {shlex.quote(str(value))}" for key, value in given.items()
+    )
+    converting = (
+        f"convert {reader} {_quoted(images)} {_quoted(table)} --on-bad-image drop --size"
+        f" {size[0]}x{size[1]}"
+    )
     _step(1, "Convert the images", f"{converting} {extra}")
     typer.echo(remark)
     if not overwrite and (table / TABLE).is_file() and _text(out / READ) == _identity(read):
         places = load_places(table)  # the user may have mended it
     else:
-        places = convert(reader, images, table, options=given, size=size, on_bad="drop", overwrite=overwrite)
+        places = convert(
+            reader, images, table, options=given, size=size, on_bad="drop", overwrite=overwrite
+        )
         _remember(_identity(read), out / READ)
     count = len(places.sequences())
     typer.echo(f"{len(places):,} images on {count:,} visit{'s' * (count != 1)}")
@@ -146,25 +187,38 @@ def _make(
     if not warnings:
         typer.echo("nothing to mend")
 
-    _step(3, "Choose and train the encoder", f"train {_quoted(table)} {_quoted(model)} --minutes {minutes:g}")
+    _step(
+        3,
+        "Choose and train the encoder",
+        f"train {_quoted(table)} {_quoted(model)} --minutes {minutes:g}",
+    )
     known, before = _identity(places), _text(out / USED)
     unfinished, finished = before == UNFINISHED + known, before == known and not overwrite
-    overwrite = overwrite or (bool(before) and not unfinished and not finished)  # the model is for other images
+    # The model is for other images.
+    overwrite = overwrite or (bool(before) and not unfinished and not finished)
     _remember(UNFINISHED + known, out / USED)
     plan = plan_of(places, [], device=device)
     print_plan(plan)
     typer.echo(best_sentence())
     with stoppable():
         try:
-            chosen = run_plan(table, places, plan, model, minutes=minutes, device=device, overwrite=overwrite)
+            chosen = run_plan(
+                table, places, plan, model, minutes=minutes, device=device, overwrite=overwrite
+            )
         except OtherRunError:
             if not unfinished:
                 raise
             # The run was killed while it replaced the model.
-            chosen = run_plan(table, places, plan, model, minutes=minutes, device=device, overwrite=True)
+            chosen = run_plan(
+                table, places, plan, model, minutes=minutes, device=device, overwrite=True
+            )
     print_chosen(chosen, model)
 
-    _step(4, "Describe all images", f"embed {_quoted(model)} {_quoted(table)} {_quoted(out / DESCRIPTORS)}")
+    _step(
+        4,
+        "Describe all images",
+        f"embed {_quoted(model)} {_quoted(table)} {_quoted(out / DESCRIPTORS)}",
+    )
     described = describe_places(model, table, out / DESCRIPTORS, places, device)
     building = f"map build {_quoted(table)} {_quoted(folder)} --encoder {_quoted(model)}"
     _step(5, "Build the map", building)
@@ -184,9 +238,15 @@ def _make(
     text = json.dumps(estimate, indent=2).encode()
     write_atomically(out / ESTIMATE, lambda stream: stream.write(text))
     _remember(known, out / USED)
-    shutil.rmtree(table / ACTIVATIONS, ignore_errors=True)  # 0.7 MB per image, which only training needs
+    # 0.7 MB per image, which only training needs.
+    shutil.rmtree(table / ACTIVATIONS, ignore_errors=True)
     typer.echo(f"\nmade in {(time.perf_counter() - began) / 60:.1f} minutes: {folder}")
-    return places, {"map": str(folder), "encoder": asdict(chosen), "estimate": estimate, "advice": advice}
+    return places, {
+        "map": str(folder),
+        "encoder": asdict(chosen),
+        "estimate": estimate,
+        "advice": advice,
+    }
 
 
 def _text(record: Path) -> str:
@@ -231,7 +291,9 @@ def _reader(images: Path, wanted: str | None, given: dict[str, str]) -> tuple[st
 
 def _options(given: list[str]) -> dict[str, str]:
     pairs = [one.partition("=") for one in given]
-    wrong = [one for one, (key, equals, _) in zip(given, pairs, strict=True) if not key or not equals]
+    wrong = [
+        one for one, (key, equals, _) in zip(given, pairs, strict=True) if not key or not equals
+    ]
     if wrong:
         raise BadInputError(f"--option {wrong[0]!r}: expected KEY=VALUE, such as unit=frames")
     return {key.replace("-", "_"): value for key, _, value in pairs}

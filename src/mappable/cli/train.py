@@ -24,41 +24,62 @@ if TYPE_CHECKING:
     from mappable.places.table import Places
 
 AUTO = "auto"  # the name of no preset
-IMAGE_SECONDS, STEP_SECONDS = 0.03, 0.2  # usual time of an image in a network, and of a training step, on two cores
+# Usual time of an image in a network, and of a training step, on two cores.
+IMAGE_SECONDS, STEP_SECONDS = 0.03, 0.2
 
 
 def train(
     folder: Annotated[
-        Path, typer.Argument(metavar="PLACES", help="Folder written by `mappable convert` or `mappable simulate`.")
+        Path,
+        typer.Argument(
+            metavar="PLACES", help="Folder written by `mappable convert` or `mappable simulate`."
+        ),
     ],
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Folder for encoder.safetensors, settings, metrics and checkpoints.")
+        Path,
+        typer.Argument(
+            metavar="OUT", help="Folder for encoder.safetensors, settings, metrics and checkpoints."
+        ),
     ],
     preset: Annotated[
         str | None,
-        typer.Option(help="Preset of settings: {presets} (default: auto, which derives them from images and machine)."),
+        typer.Option(
+            help=(
+                "Preset of settings: {presets} (default: auto, which derives them from images and"
+                " machine)."
+            )
+        ),
     ] = None,
     settings_file: Annotated[
         Path | None,
-        typer.Option("--settings", help="YAML file with settings that override the preset's.", metavar="FILE"),
+        typer.Option(
+            "--settings", help="YAML file with settings that override the preset's.", metavar="FILE"
+        ),
     ] = None,
     values: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="Change any setting, such as loss=triplet, iterations=0 or seed=1; may be repeated. Losses: {losses}.",
+            help=(
+                "Change any setting, such as loss=triplet, iterations=0 or seed=1; may be repeated."
+                " Losses: {losses}."
+            ),
             metavar="KEY=VALUE",
         ),
     ] = None,
     more: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Also train on this converted set, for example on another disk. May be repeated.", metavar="PLACES"
+            help="Also train on this converted set, for example on another disk. May be repeated.",
+            metavar="PLACES",
         ),
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Without a preset: deadline in minutes. More minutes continue a stopped training.", min=0.1),
+        typer.Option(
+            help="Without a preset: deadline in minutes. More minutes continue a stopped training.",
+            min=0.1,
+        ),
     ] = None,
     device: Device = "auto",
     overwrite: Annotated[
@@ -66,35 +87,48 @@ def train(
     ] = False,
     as_json: AsJson = False,
     show_settings: Annotated[
-        bool, typer.Option("--show-settings", help="Print the merged settings as YAML, without training.")
+        bool,
+        typer.Option(
+            "--show-settings", help="Print the merged settings as YAML, without training."
+        ),
     ] = False,
 ) -> None:
-    """Train an encoder on the images of the split `train`; without splits, on all images except queries.
+    """Train an encoder on the images of the split `train`; without splits, on all images except
+    queries.
 
-    Without a preset and a settings file, the command looks at the images and the machine, prints what it chose and
-    why, and trains. It keeps the off-the-shelf encoder if training cannot help, or did not help on held-out images.
+    Without a preset and a settings file, the command looks at the images and the machine, prints
+    what it chose and why, and trains. It keeps the off-the-shelf encoder if training cannot help,
+    or did not help on held-out images.
 
-    Settings come from a preset, a YAML file and `--set`; later ones override earlier ones. `--show-settings` prints
-    the names and values of all settings. You may stop with Ctrl-C or kill the command: the same command continues, to
-    the same result.
+    Settings come from a preset, a YAML file and `--set`; later ones override earlier ones.
+    `--show-settings` prints the names and values of all settings. You may stop with Ctrl-C or kill
+    the command: the same command continues, to the same result.
 
-    Images that do not fit on one disk: convert them in parts, and name the other parts with `--more`. With several
-    GPUs: `torchrun --nproc-per-node 4 -m mappable train PLACES OUT --preset NAME ...`
+    Images that do not fit on one disk: convert them in parts, and name the other parts with
+    `--more`. With several GPUs: `torchrun --nproc-per-node 4 -m mappable train PLACES OUT --preset
+    NAME ...`
     """
     from mappable.learning.settings import load_settings, settings_to_yaml
 
     given = values or []
     automatic = preset in (None, AUTO) and settings_file is None
     if minutes is not None and not automatic:
-        raise BadInputError("--minutes is for training without a preset: remove it, or remove --preset and --settings")
+        raise BadInputError(
+            "--minutes is for training without a preset: remove it, or remove --preset and"
+            " --settings"
+        )
     if automatic and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise BadInputError("several processes need fixed settings: give --preset NAME or --settings FILE")
+        raise BadInputError(
+            "several processes need fixed settings: give --preset NAME or --settings FILE"
+        )
     if automatic and more:
         raise BadInputError("--more needs fixed settings: give --preset NAME or --settings FILE")
     folders = [folder, *(more or [])]
     for one in folders:
         if one.is_file():
-            raise BadInputError(f"{one}: is a file; give the folder that contains the table and the images")
+            raise BadInputError(
+                f"{one}: is a file; give the folder that contains the table and the images"
+            )
     if automatic:
         _train_automatically(
             folder, out, given, minutes=minutes, device=device, overwrite=overwrite, as_json=as_json,
@@ -117,7 +151,10 @@ def train(
     if speaks():
         print_used_images(places, "training on", references=places.training())
     with stoppable(), one_bar("train", stages_of(len(places), settings)):
-        parts = [_packed(table, one, settings.size, settings.fit) for table, one in zip(tables, folders, strict=True)]
+        parts = [
+            _packed(table, one, settings.size, settings.fit)
+            for table, one in zip(tables, folders, strict=True)
+        ]
         run(
             places,
             ImageParts.of(parts) if more else parts[0],
@@ -145,13 +182,20 @@ def _train_automatically(
         return
     print_used_images(places, "training on", references=places.training())
     print_plan(chosen_plan)
-    with stoppable(), one_bar("train", stages_of(len(places), chosen_plan.off_the_shelf, chosen_plan.trained)):
-        chosen = run_plan(folder, places, chosen_plan, out, minutes=minutes, device=device, overwrite=overwrite)
+    with (
+        stoppable(),
+        one_bar("train", stages_of(len(places), chosen_plan.off_the_shelf, chosen_plan.trained)),
+    ):
+        chosen = run_plan(
+            folder, places, chosen_plan, out, minutes=minutes, device=device, overwrite=overwrite
+        )
     print_chosen(chosen, out, as_json)
 
 
 def stages_of(images: int, *runs: "Settings | None") -> list[tuple[str, float]]:
-    """The bars of some training runs one after the other, and the seconds that each usually takes, for `one_bar`."""
+    """The bars of some training runs one after the other, and the seconds that each usually takes,
+    for `one_bar`.
+    """
     stages = [("packing images", IMAGE_SECONDS * images / 10)]
     for settings in filter(None, runs):
         if settings.iterations != 0:
@@ -172,9 +216,18 @@ def plan_of(places: "Places", given: list[str], *, device: str) -> "Plan":
 
 
 def run_plan(
-    folder: Path, places: "Places", plan: "Plan", out: Path, *, minutes: float | None, device: str, overwrite: bool
+    folder: Path,
+    places: "Places",
+    plan: "Plan",
+    out: Path,
+    *,
+    minutes: float | None,
+    device: str,
+    overwrite: bool,
 ) -> "Chosen":
-    """Train as planned, and write the encoder that was better to `out`. The deadline counts from after packing."""
+    """Train as planned, and write the encoder that was better to `out`. The deadline counts from
+    after packing.
+    """
     from mappable.features.activations import FOLDER
     from mappable.learning.choosing import train_as_planned
 

@@ -35,7 +35,9 @@ class RuleCounts:
 
 
 def sureness(opened: Map, descriptors: Floats32) -> dict[str, Floats]:
-    """The score of each rule for each image (n,) of one drive, from descriptors (n, D) in order; higher is surer."""
+    """The score of each rule for each image (n,) of one drive, from descriptors (n, D) in order;
+    higher is surer.
+    """
     positions, model = opened.landmarks.places.positions, opened.model
     rows, squared = opened.landmarks.store.nearest(descriptors, min(len(positions), SEARCHED))
     return {
@@ -56,9 +58,11 @@ def first_to_second(rows: Ints, squared: Floats32, positions: Floats, radius: fl
 
 
 def spread_of_top(rows: Ints, squared: Floats32, positions: Floats) -> Floats:
-    """Variance (n,) of the positions of the nearest landmarks, in squares of the unit, weighted by feature distance.
+    """Variance (n,) of the positions of the nearest landmarks, in squares of the unit, weighted by
+    feature distance.
 
-    The weight of a landmark falls by a factor e per deviation of its squared feature distance above the nearest one.
+    The weight of a landmark falls by a factor e per deviation of its squared feature distance above
+    the nearest one.
     """
     deviation = np.maximum(squared.std(axis=1, keepdims=True), 1e-9)
     weight = np.exp((squared[:, :1] - squared[:, :TOP]) / deviation)
@@ -74,8 +78,9 @@ def count_rules(
 ) -> dict[str, RuleCounts]:
     """Counts by rule, from the score and the correctness of each answer (n,).
 
-    `right` and `confident` are of single images and of the sequence. Ours accept confident answers. Each plain rule
-    accepts its surest answers, as many as ours for single images, and their positions are those of single images.
+    `right` and `confident` are of single images and of the sequence. Ours accept confident answers.
+    Each plain rule accepts its surest answers, as many as ours for single images, and their
+    positions are those of single images.
     """
     counted = {}
     for name, score in scores.items():
@@ -85,5 +90,7 @@ def count_rules(
             accepted = np.zeros(len(score), dtype=bool)
             accepted[np.argsort(-score, kind="stable")[: int(confident[SINGLE].sum())]] = True
         wrong = int((accepted & ~right[rule]).sum())
-        counted[name] = RuleCounts(average_precision(score, right[rule]), len(score), int(accepted.sum()), wrong)
+        counted[name] = RuleCounts(
+            average_precision(score, right[rule]), len(score), int(accepted.sum()), wrong
+        )
     return counted

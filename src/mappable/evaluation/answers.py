@@ -1,4 +1,6 @@
-"""Answers of one method to all queries, counted: found, confident, correct, and intervals that hold."""
+"""Answers of one method to all queries, counted: found, confident, correct, and intervals that
+hold.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +11,8 @@ from mappable.arrays import Bools, Floats, Ints
 
 @dataclass(frozen=True)
 class Answers:
-    """What one method answers to the queries (n,): positions, and intervals of the distance to the landmark it names.
+    """What one method answers to the queries (n,): positions, and intervals of the distance to the
+    landmark it names.
 
     `absent_confident` (m,) are its answers to images that are not on the map.
     """

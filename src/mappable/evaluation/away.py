@@ -16,13 +16,16 @@ from mappable.worlds import find_world
 
 FOLDER = "away"  # folder of drawn worlds, inside the folder of a study
 EVERY = 10  # every 10th image of another world is drawn
-MOST_QUERIES, MOST_LANDMARKS = 300, 200  # per place; more would take longer than the rest of a study
+# Per place; more would take longer than the rest of a study.
+MOST_QUERIES, MOST_LANDMARKS = 300, 200
 
 
 def away_place(given: str, *, radius: float | None = None, unit: str | None = None) -> Setup:
-    """The setup of an away place from "FOLDER" or "FOLDER:RADIUS"; the folder is that of a converted set.
+    """The setup of an away place from "FOLDER" or "FOLDER:RADIUS"; the folder is that of a
+    converted set.
 
-    Without a RADIUS, it is that of a simulated world, or `radius` if the places have the same `unit`.
+    Without a RADIUS, it is that of a simulated world, or `radius` if the places have the same
+    `unit`.
     """
     folder, own = _split(given)
     places = load_places(folder)
@@ -31,10 +34,14 @@ def away_place(given: str, *, radius: float | None = None, unit: str | None = No
     if own is None and places.unit == unit:
         own = radius
     if own is None:
-        raise BadInputError(f"--away {given}: no radius known in {places.unit}; give it as {given}:RADIUS")
+        raise BadInputError(
+            f"--away {given}: no radius known in {places.unit}; give it as {given}:RADIUS"
+        )
     references, queries = _rows(places, own)
     if not len(references) or not len(queries):
-        raise BadInputError(f"--away {given}: no queries; a set needs two sequences, or splits or roles")
+        raise BadInputError(
+            f"--away {given}: no queries; a set needs two sequences, or splits or roles"
+        )
     queries = queries[evenly(len(queries), MOST_QUERIES)]
     role = np.where(np.isin(np.arange(len(places)), queries), "query", "reference").astype(object)
     kept = np.sort(np.concatenate([references, queries]))
@@ -65,7 +72,9 @@ def _split(given: str) -> tuple[Path, float | None]:
     except ValueError:
         return Path(given), None
     if not folder or not 0 < radius < np.inf:
-        raise BadInputError(f"--away is {given!r}, expected FOLDER or FOLDER:RADIUS with a radius above 0")
+        raise BadInputError(
+            f"--away is {given!r}, expected FOLDER or FOLDER:RADIUS with a radius above 0"
+        )
     return Path(folder), radius
 
 

@@ -13,7 +13,13 @@ from mappable.arrays import Ints, Strings
 from mappable.errors import BadInputError, shown
 from mappable.evaluation.models import Model, models_of
 from mappable.evaluation.result import Accuracy, Result
-from mappable.evaluation.summary import Difference, RowSummary, accuracies_of, difference, summary_of
+from mappable.evaluation.summary import (
+    Difference,
+    RowSummary,
+    accuracies_of,
+    difference,
+    summary_of,
+)
 from mappable.progress import track
 
 
@@ -43,7 +49,10 @@ class Comparison:
     differences: tuple[str, ...] = ()  # one sentence per thing that differs besides the model
 
     def to_json(self) -> dict[str, Any]:
-        facts = {name: getattr(self, name) for name in ("unit", "positive_radius", "negative_radius", "queries")}
+        facts = {
+            name: getattr(self, name)
+            for name in ("unit", "positive_radius", "negative_radius", "queries")
+        }
         return (
             facts
             | {"models": [line.to_json() for line in self.lines], "notes": list(self.notes)}
@@ -66,19 +75,28 @@ def compare(paths: Sequence[Path]) -> Comparison:
         _check(path, result, first_path, first)
     common = set.intersection(*(set(result.ids) for result in results.values()))
     if not common:
-        raise BadInputError(f"{', '.join(results)}: there is no query that all of these results have")
+        raise BadInputError(
+            f"{', '.join(results)}: there is no query that all of these results have"
+        )
     ids = first.ids[[one in common for one in first.ids]]
     whole = all(len(result.ids) == len(ids) for result in results.values())
     models = _models({path: _only(result, ids, first, whole) for path, result in results.items()})
     rival = next(iter(models.values()))
     lines = tuple(
-        Line(name, summary_of(one.results), None if one is rival else difference(one.results, rival.results))
+        Line(
+            name,
+            summary_of(one.results),
+            None if one is rival else difference(one.results, rival.results),
+        )
         for name, one in track(models.items(), "comparing", len(models))
     )
     every = len(set().union(*(result.ids for result in results.values())))
     differences = _differences({name: model.results[0] for name, model in models.items()})
     if every > len(ids):
-        left_out = f"{every - len(ids):,} of {every:,} are not in all results and are left out, with recall"
+        left_out = (
+            f"{every - len(ids):,} of {every:,} are not in all results and are left out, with"
+            " recall"
+        )
         differences.insert(0, f"the queries differ: {left_out} and landmark seeds")
     radii = first.positive_radius, first.negative_radius
     return Comparison(first.unit, *radii, len(ids), lines, tuple(_notes(lines)), tuple(differences))
@@ -93,17 +111,26 @@ def _check(path: str, result: Result, first_path: str, first: Result) -> None:
         value, expected = getattr(result, name), getattr(first, name)
         if value != expected:
             what = name.replace("_", " ")
-            raise BadInputError(f"{path}: {what} is {shown(value)}, expected {shown(expected)} as in {first_path}")
+            raise BadInputError(
+                f"{path}: {what} is {shown(value)}, expected {shown(expected)} as in {first_path}"
+            )
 
 
 def _only(result: Result, ids: Strings, first: Result, whole: bool) -> Result:
-    """The result reduced to these queries, in their order, with conditions and blocks of the first result.
+    """The result reduced to these queries, in their order, with conditions and blocks of the first
+    result.
 
-    Recall and landmark seeds are known only for all queries of a result, so they are kept only if `whole`.
+    Recall and landmark seeds are known only for all queries of a result, so they are kept only if
+    `whole`.
     """
     rows, same = _numbers(result, ids), _numbers(first, ids)
     (found,) = accuracies_of([result])
-    kept = replace(found, **{name: getattr(found, name)[rows] for name in ("queries", "retrieved", "errors", "bound")})
+    kept = replace(
+        found,
+        **{
+            name: getattr(found, name)[rows] for name in ("queries", "retrieved", "errors", "bound")
+        },
+    )
     if not whole:
         kept = replace(kept, landmark_seeds=[], positive=[], negative=[], recall={})
     conditions, blocks = first.conditions[same], first.blocks[same]
@@ -117,11 +144,15 @@ def _numbers(result: Result, ids: Strings) -> Ints:
 
 
 def _models(results: dict[str, Result]) -> dict[str, Model]:
-    """The models by name: the title, plus the path of the first result if several models have this title."""
+    """The models by name: the title, plus the path of the first result if several models have this
+    title.
+    """
     seen: Counter[object] = Counter()
 
     def same(result: Result) -> Hashable:
-        """A key that the seeds of one model share; a repeated seed, or a missing seed, is another model."""
+        """A key that the seeds of one model share; a repeated seed, or a missing seed, is another
+        model.
+        """
         settings = {name: value for name, value in result.settings.items() if name != "seed"}
         landmarks = _landmarks(result), result.map.get("landmarks")
         shared = result.row, result.set, landmarks, json.dumps(settings, sort_keys=True)
@@ -132,7 +163,11 @@ def _models(results: dict[str, Result]) -> dict[str, Model]:
     times = Counter(model.title for model in models)
     paths = {id(result): path for path, result in reversed(results.items())}
     return {
-        model.title if times[model.title] == 1 else f"{model.title} ({paths[id(model.results[0])]})": model
+        (
+            model.title
+            if times[model.title] == 1
+            else f"{model.title} ({paths[id(model.results[0])]})"
+        ): model
         for model in models
     }
 
@@ -142,15 +177,20 @@ def _landmarks(result: Result) -> int:
 
 
 def _differences(results: dict[str, Result]) -> list[str]:
-    """One sentence per part in which the maps of the models differ, judged by the first seed of each model.
+    """One sentence per part in which the maps of the models differ, judged by the first seed of
+    each model.
 
     Results of a study do not record their maps. Their encoders differ on purpose.
     """
     maps = {name: result for name, result in results.items() if result.map}
     parts = {
         "landmarks": {name: f"{_landmarks(result):,}" for name, result in results.items()},
-        "landmarks themselves": {name: result.map.get("landmarks", "") for name, result in maps.items()},
-        "calibrations": {name: result.map.get("calibration", "") or "none" for name, result in maps.items()},
+        "landmarks themselves": {
+            name: result.map.get("landmarks", "") for name, result in maps.items()
+        },
+        "calibrations": {
+            name: result.map.get("calibration", "") or "none" for name, result in maps.items()
+        },
         "encoders": {name: result.encoder for name, result in maps.items()},
     }
     return [

@@ -39,11 +39,12 @@ def load_descriptors(
     precision: Precision = "auto",
     activations: Path | None = None,
 ) -> Descriptors:
-    """Descriptors of the images of `rows` (ascending), read from the folder or computed into it, in half precision.
+    """Descriptors of the images of `rows` (ascending), read from the folder or computed into it, in
+    half precision.
 
-    The file name depends on the encoder and on the `digest` of the images. Files of another model or of changed images
-    are therefore never used; they are deleted. `activations` is the folder for activations of frozen layers, if the
-    encoder has any.
+    The file name depends on the encoder and on the `digest` of the images. Files of another model
+    or of changed images are therefore never used; they are deleted. `activations` is the folder for
+    activations of frozen layers, if the encoder has any.
     """
     facts = f"{encoder.fingerprint} {digest} {encoder.dimensions}".encode() + rows.tobytes()
     file = folder / f"{hashlib.sha256(facts).hexdigest()[:16]}.npy"
@@ -53,7 +54,9 @@ def load_descriptors(
         for other in folder.iterdir():
             if other not in (file, checksum):
                 other.unlink()
-        if file.is_file() and not (checksum.is_file() and checksum.read_bytes() == digest_of_file(file).encode()):
+        if file.is_file() and not (
+            checksum.is_file() and checksum.read_bytes() == digest_of_file(file).encode()
+        ):
             print(f"note: {file}: damaged; its descriptors are computed again", file=sys.stderr)
             file.unlink()
         if not file.is_file():
@@ -63,23 +66,33 @@ def load_descriptors(
             partial.replace(file)
         values = np.load(file, mmap_mode="r")
     except OSError as error:
-        raise BadInputError(f"{file}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        raise BadInputError(
+            f"{file}: cannot be written ({(error.strerror or str(error)).lower()})"
+        ) from None
     return Descriptors(rows, values, encoder.fingerprint, digest)
 
 
-def _write(file: Path, encoder: Encoder, images: Images, precision: Precision, activations: Path | None) -> None:
+def _write(
+    file: Path, encoder: Encoder, images: Images, precision: Precision, activations: Path | None
+) -> None:
     """Write the descriptors of the images as an array of NumPy."""
     frozen = encoder.about.settings.get("trainable", "all") != "all"
     inputs: Inputs = HostInputs(images)
     if frozen:
-        inputs = frozen_activations(encoder, images, device=encoder.device, precision=precision, folder=activations)
+        inputs = frozen_activations(
+            encoder, images, device=encoder.device, precision=precision, folder=activations
+        )
     network = encoder.upper if frozen else encoder
     count = len(images)
-    values = np.lib.format.open_memmap(file, mode="w+", dtype=np.float16, shape=(count, encoder.dimensions))
+    values = np.lib.format.open_memmap(
+        file, mode="w+", dtype=np.float16, shape=(count, encoder.dimensions)
+    )
     with progress_bar("describing images", count) as advance:
         for start in range(0, count, AT_ONCE):
             some = np.arange(start, min(start + AT_ONCE, count))
-            described = describe(network, inputs, some, device=encoder.device, precision=precision, gather="cpu")
+            described = describe(
+                network, inputs, some, device=encoder.device, precision=precision, gather="cpu"
+            )
             values[some] = described.numpy()
             advance(len(some))
     values.flush()

@@ -44,7 +44,8 @@ def measure(scoring: Scoring, result: Result, protocols: Sequence[Protocol[Any]]
                 scored[protocol.name] = protocol.run(scoring)
             except NotApplicableError as error:
                 skipped[protocol.name] = str(error)
-            except Exception as error:  # any error: the training and the other protocols must not be lost
+            # Any error: the training and the other protocols must not be lost.
+            except Exception as error:
                 failed[protocol.name] = reason_of(error)
             advance(1)
     return replace(result, scored=scored, skipped=skipped, failed=failed)
@@ -76,24 +77,29 @@ def evaluate_map(
     command: str = "",
     away: Sequence[str] = (),
 ) -> tuple[Result, Setup, Images]:
-    """Measure how well a map locates images whose positions are known; radii default to those of the encoder.
+    """Measure how well a map locates images whose positions are known; radii default to those of
+    the encoder.
 
-    `protocols` defaults to the protocols that are meant for maps (`Protocol.of_a_map`). `away` are folders of other
-    sets, see `away_place`: the protocol home-and-away then runs on them too. Returns the result, and the setup and the
-    images that a report needs.
+    `protocols` defaults to the protocols that are meant for maps (`Protocol.of_a_map`). `away` are
+    folders of other sets, see `away_place`: the protocol home-and-away then runs on them too.
+    Returns the result, and the setup and the images that a report needs.
     """
     landmarks, encoder = opened.landmarks, opened.encoder
     queries = queries.decoded_as(landmarks.places.decoding)
     positive = encoder.about.positive_radius if positive_radius is None else positive_radius
     negative = encoder.about.negative_radius if negative_radius is None else negative_radius
     if positive is None or negative is None:
-        raise BadInputError("the encoder does not record its radii; give --positive-radius and --negative-radius")
+        raise BadInputError(
+            "the encoder does not record its radii; give --positive-radius and --negative-radius"
+        )
     others = tuple(away_place(one, radius=positive, unit=landmarks.unit) for one in away)
     setup = _setup_of_map(landmarks, queries, name, positive, negative)
     images = ImageFiles(setup.places, encoder.about.size, encoder.about.fit)
     described = encoder.embed(queries)
     known = landmarks.store.take(np.arange(len(landmarks)))
-    descriptors = Descriptors(np.arange(len(setup.places)), np.concatenate([known, described]), encoder.fingerprint)
+    descriptors = Descriptors(
+        np.arange(len(setup.places)), np.concatenate([known, described]), encoder.fingerprint
+    )
     scoring = Scoring(
         setup,
         descriptors,
@@ -119,7 +125,9 @@ def evaluate_map(
 
 
 def _digests(landmarks: Landmarks) -> dict[str, str]:
-    """Digests of the landmarks and of the calibration of a map; the latter is "" without a calibration."""
+    """Digests of the landmarks and of the calibration of a map; the latter is "" without a
+    calibration.
+    """
     places, calibration = landmarks.places, landmarks.calibration
     chosen = hashlib.sha256("\0".join(places.place_id).encode() + places.positions.tobytes())
     parts = {"landmarks": chosen.hexdigest()[:16], "calibration": ""}
@@ -129,19 +137,32 @@ def _digests(landmarks: Landmarks) -> dict[str, str]:
     return parts
 
 
-def _setup_of_map(landmarks: Landmarks, queries: Places, name: str, positive: float, negative: float) -> Setup:
-    """A setup of all landmarks and all queries. Queries keep their ids; landmarks get a prefix, so ids stay unique."""
+def _setup_of_map(
+    landmarks: Landmarks, queries: Places, name: str, positive: float, negative: float
+) -> Setup:
+    """A setup of all landmarks and all queries. Queries keep their ids; landmarks get a prefix, so
+    ids stay unique.
+    """
     if not len(queries):
         raise BadInputError(f"{name}: no queries")
     frames = sorted(set(queries.frame))
     if frames != [landmarks.frame.name]:
         listed = ", ".join(frames)
-        raise BadInputError(f"{name}: frame of the queries is {listed}, expected {landmarks.frame.name} as in the map")
+        raise BadInputError(
+            f"{name}: frame of the queries is {listed}, expected {landmarks.frame.name} as in"
+            " the map"
+        )
     if queries.unit != landmarks.unit:
-        raise BadInputError(f"{name}: unit of the queries is {queries.unit}, expected {landmarks.unit} as in the map")
+        raise BadInputError(
+            f"{name}: unit of the queries is {queries.unit}, expected {landmarks.unit} as in"
+            " the map"
+        )
     both = sorted(set(landmarks.places.files) & set(queries.files))
     if both:
-        raise BadInputError(f"{name}: {both[0]} is a landmark of the map; evaluate with images that are not landmarks")
+        raise BadInputError(
+            f"{name}: {both[0]} is a landmark of the map; evaluate with images that are not"
+            " landmarks"
+        )
     ids = [f"landmark {place_id}" for place_id in landmarks.places.place_id]
     known = landmarks.places.replace(split="", role="reference", place_id=ids)
     asked = in_frames(queries, landmarks.places.frames).replace(split="", role="query")

@@ -1,4 +1,6 @@
-"""Describe in one sentence why a part of a study failed; the report names the part and keeps all others."""
+"""Describe in one sentence why a part of a study failed; the report names the part and keeps all
+others.
+"""
 
 import traceback
 from pathlib import Path
@@ -10,7 +12,9 @@ PACKAGE = Path(__file__).parents[1]
 
 
 def reason_of(error: Exception) -> str:
-    """The text of an error that a user can fix; for other errors the type, the text and the line of our code."""
+    """The text of an error that a user can fix; for other errors the type, the text and the line of
+    our code.
+    """
     text = (str(error).splitlines() or [""])[0][:LONGEST_TEXT]
     if isinstance(error, MappableError):
         return text

@@ -1,4 +1,6 @@
-"""Size, colors and fonts of all figures; they are written as PNG and SVG, with the same bytes for the same results."""
+"""Size, colors and fonts of all figures; they are written as PNG and SVG, with the same bytes for
+the same results.
+"""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -25,12 +27,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-DPI, COARSE = 150, 100  # pixels per inch; COARSE is for figures with photographs, whose files are large
+# Pixels per inch; COARSE is for figures with photographs, whose files are large.
+DPI, COARSE = 150, 100
 WIDTH = 9.0  # inches: text stays readable if a page shows the figure 900 pixels wide
-PURPLE, TEAL = "#5D3A9B", "#004D40"  # darker than their neighbors, so also safe for color-blind readers
+# Darker than their neighbors, so also safe for color-blind readers.
+PURPLE, TEAL = "#5D3A9B", "#004D40"
 FAINT = "#d4d4d4"
 UPPER_BOUND = "upper bound"
-FORMATS: dict[str, dict[str, Any]] = {"png": {"metadata": {"Software": None}}, "svg": {"metadata": {"Date": None}}}
+FORMATS: dict[str, dict[str, Any]] = {
+    "png": {"metadata": {"Software": None}},
+    "svg": {"metadata": {"Date": None}},
+}
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,9 @@ def new_figure(height: float, dpi: int = DPI, width: float = WIDTH) -> "Figure":
 
 
 def panels_of(figure: "Figure", count: int, shape: tuple[int, int]) -> "list[Axes]":
-    """`count` panels with a common y axis, in a grid of `shape` (rows, columns), filled from the top left."""
+    """`count` panels with a common y axis, in a grid of `shape` (rows, columns), filled from the
+    top left.
+    """
     every = list(figure.subplots(*shape, sharey=True, squeeze=False).flat)
     for axes in every[count:]:
         axes.remove()
@@ -120,12 +129,20 @@ def tidy(axes: "Axes") -> None:
 def beside(axes: "Axes", y: float, text: str, *, column: int = 0, **style: Any) -> None:
     """Write a number to the right of the axes at height y, in one of several columns."""
     axes.annotate(
-        text, (1.0, y), (14 + 58 * column, 0), axes.get_yaxis_transform(), "offset points", va="center", **style
+        text,
+        (1.0, y),
+        (14 + 58 * column, 0),
+        axes.get_yaxis_transform(),
+        "offset points",
+        va="center",
+        **style,
     )
 
 
 def legend_of(figure: "Figure | SubFigure", axes: "Axes", title: str) -> None:
-    """Put the legend of the axes at the right of the figure; `title` heads the numbers in its labels."""
+    """Put the legend of the axes at the right of the figure; `title` heads the numbers in its
+    labels.
+    """
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside right upper", frameon=False, fontsize=9, handlelength=3.2, title=title,

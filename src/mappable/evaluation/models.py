@@ -37,7 +37,9 @@ class Model:
 
     @property
     def accuracies(self) -> list[float]:
-        """Percent of queries within the positive radius (landmark seed 0), one per seed; NaN if not known."""
+        """Percent of queries within the positive radius (landmark seed 0), one per seed; NaN if not
+        known.
+        """
         found = [one.get(Accuracy) for one in self.results]
         return [np.nan if one is None else one.positive[0] for one in found]
 
@@ -61,7 +63,9 @@ class Model:
 
     def mean(self, kind: type[R], values: Callable[[R], ArrayLike]) -> Floats:
         """The mean of an array over the seeds."""
-        mean: Floats = np.array([values(one) for one in self.each(kind)], dtype=np.float64).mean(axis=0)
+        mean: Floats = np.array([values(one) for one in self.each(kind)], dtype=np.float64).mean(
+            axis=0
+        )
         return mean
 
 
@@ -72,7 +76,8 @@ def models_of(
 ) -> list[Model]:
     """The models in the order of the paper's table, then others in the given order.
 
-    With `kind`, only results of that kind count. Results with equal `same(result)` are seeds of one model.
+    With `kind`, only results of that kind count. Results with equal `same(result)` are seeds of one
+    model.
     """
     groups: dict[Hashable, list[Result]] = {row: [] for row in ROWS}
     for result in results:
@@ -81,13 +86,19 @@ def models_of(
     rows = dict.fromkeys(of[0].row for of in groups.values() if of)
     others = [row for row in rows if row not in ROWS]
     looks = {row: look_of(row, others.index(row) if row in others else 0) for row in rows}
-    return [Model(of[0].row, tuple(sorted(of, key=_seed)), looks[of[0].row]) for of in groups.values() if of]
+    return [
+        Model(of[0].row, tuple(sorted(of, key=_seed)), looks[of[0].row])
+        for of in groups.values()
+        if of
+    ]
 
 
 def own_map(models: Sequence[Model]) -> bool:
-    """Whether the models are a user's own map: one model that is not a row of a study of the paper's models.
+    """Whether the models are a user's own map: one model that is not a row of a study of the
+    paper's models.
 
-    The report then leaves out the paper's numbers, even if the map has the name of one of the paper's sets.
+    The report then leaves out the paper's numbers, even if the map has the name of one of the
+    paper's sets.
     """
     return len(models) == 1 and models[0].row not in ROWS
 
@@ -97,26 +108,33 @@ def _seed(result: Result) -> int:
 
 
 def of_seed(models: Sequence[Model]) -> str:
-    """Text for the title of a figure that shows one seed of each model; "" if there is only one seed."""
+    """Text for the title of a figure that shows one seed of each model; "" if there is only one
+    seed.
+    """
     several = any(len(model.results) > 1 for model in models)
     return f"; seed {models[0].results[0].seed}" if several else ""
 
 
 def best_of(models: Sequence[Model]) -> Model:
-    """The most accurate combination of losses; else the most accurate trained model; else the most accurate model."""
+    """The most accurate combination of losses; else the most accurate trained model; else the most
+    accurate model.
+    """
     trained = [one for one in models if one.row != OFF_THE_SHELF]
     combined = [one for one in trained if one.combined]
     return _by_accuracy(combined or trained or models)[0]
 
 
 def few_of(models: Sequence[Model], also: Sequence[str] = ()) -> list[Model]:
-    """Off-the-shelf, the best model, and its visual loss alone; the next best models replace missing ones.
+    """Off-the-shelf, the best model, and its visual loss alone; the next best models replace
+    missing ones.
 
     Models of the rows `also` are added to these three.
     """
     known = {one.row: one for one in models}
     ranked, best = _by_accuracy(models), best_of(models)
-    visual = [one for one in ranked if one.row in ROWS and ROWS[one.row].visual and not one.combined]
+    visual = [
+        one for one in ranked if one.row in ROWS and ROWS[one.row].visual and not one.combined
+    ]
     own = [known[ROWS[best.row].pure]] if best.combined and ROWS[best.row].pure in known else []
     shelf = [one for one in models if one.row == OFF_THE_SHELF]
     wanted = [*shelf, best, *(own or visual[:1]), *ranked]

@@ -1,7 +1,8 @@
 """Numbers from the paper, by set, row, region and method.
 
-Thoma, Paudel, Chhatkuli and Van Gool, "Geometrically Mappable Image Features", IEEE Robotics and Automation Letters,
-2020 (arXiv 2003.09682). Its sets are `oxford` (RobotCar) and `cold`; accuracies are percentages of the queries.
+Thoma, Paudel, Chhatkuli and Van Gool, "Geometrically Mappable Image Features", IEEE Robotics and
+Automation Letters, 2020 (arXiv 2003.09682). Its sets are `oxford` (RobotCar) and `cold`; accuracies
+are percentages of the queries.
 """
 
 from collections.abc import Mapping
@@ -75,14 +76,17 @@ TABLE_1: Mapping[str, Mapping[str, Accuracy]] = {
     },
 }
 
-PEARSON: Mapping[str, Mapping[str, float]] = {  # feature against geometric distance, on freiburg-a/seq2_sunny3
+# Feature against geometric distance, on freiburg-a/seq2_sunny3.
+PEARSON: Mapping[str, Mapping[str, float]] = {
     "cold": {"lazy-quadruplet": 0.441, "lazy-quadruplet+distance": 0.823}
 }
 
-FIGURE_1 = ("lazy-quadruplet", "lazy-quadruplet+distance")  # rows whose feature and geometric distances it shows
+# Rows whose feature and geometric distances it shows.
+FIGURE_1 = ("lazy-quadruplet", "lazy-quadruplet+distance")
 FIGURE_2 = ("off-the-shelf", "triplet", "triplet+huber")  # rows whose distance matrices it shows
 
-GENERALIZATION: Mapping[str, Mapping[str, Mapping[str, Models]]] = {  # within 1 m, by spacing of landmarks in metres
+# Within 1 m, by spacing of landmarks in metres.
+GENERALIZATION: Mapping[str, Mapping[str, Mapping[str, Models]]] = {
     "cold": {
         "Freiburg A": {"1.0": Models(87.02, 94.79), "1.25": Models(82.42, 94.34)},
         "Freiburg B": {"1.0": Models(77.65, 76.18), "1.25": Models(73.52, 76.47)},

@@ -1,4 +1,6 @@
-"""Define a protocol: how it measures one model on one set, and its tables and drawings in the report."""
+"""Define a protocol: how it measures one model on one set, and its tables and drawings in the
+report.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,8 +32,8 @@ class NothingToDrawError(BadInputError):
 class Section:
     """A part of the report; `figures` are names of drawings, `commands` are lines for a terminal.
 
-    `sentences` come before the tables, `notes` (methods and caveats) after them. A section that `leads` comes before
-    the sections of all other protocols.
+    `sentences` come before the tables, `notes` (methods and caveats) after them. A section that
+    `leads` comes before the sections of all other protocols.
     """
 
     name: str
@@ -46,9 +48,11 @@ class Section:
 
 @dataclass(frozen=True)
 class View:
-    """All results of one set. `images` reads the images of table rows, for drawings that show images.
+    """All results of one set. `images` reads the images of table rows, for drawings that show
+    images.
 
-    With `as_printed`, all models start as the paper's do: same weights, clusters from Pittsburgh images.
+    With `as_printed`, all models start as the paper's do: same weights, clusters from Pittsburgh
+    images.
     """
 
     results: Sequence[Result]
@@ -84,13 +88,17 @@ class View:
         """The models that have a result of this kind, for a drawing; raises if there is none."""
         models = self.models(kind)
         if not models:
-            raise NothingToDrawError(f"none of the {len(self.results)} results has {kind.__name__}, nothing to draw")
+            raise NothingToDrawError(
+                f"none of the {len(self.results)} results has {kind.__name__}, nothing to draw"
+            )
         return models
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with a name and a caption. `draw` raises NothingToDrawError if no result has its data."""
+    """A figure with a name and a caption. `draw` raises NothingToDrawError if no result has its
+    data.
+    """
 
     name: str
     caption: str
@@ -101,8 +109,9 @@ class Drawing:
 class Protocol(Generic[R]):
     """One test of a model.
 
-    `rows` returns the table rows whose images need descriptors. `run` returns the result, a dataclass of type `kind`,
-    or raises NotApplicableError with the reason. `report` makes the section of the models that have a result.
+    `rows` returns the table rows whose images need descriptors. `run` returns the result, a
+    dataclass of type `kind`, or raises NotApplicableError with the reason. `report` makes the
+    section of the models that have a result.
     """
 
     name: str

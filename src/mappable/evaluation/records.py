@@ -31,7 +31,9 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: Any, value: Any) -> Any:
-    """The value of type `kind` that `to_json` wrote; raises KeyError, TypeError or ValueError for anything else."""
+    """The value of type `kind` that `to_json` wrote; raises KeyError, TypeError or ValueError for
+    anything else.
+    """
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         known = next(one for one in inner if one is not NoneType)
@@ -40,7 +42,12 @@ def from_json(kind: Any, value: Any) -> Any:
         return _array(np.dtype(inner[0] if origin is NDArray else get_args(inner[1])[0]), value)
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
-        return kind(**{field.name: from_json(hints[field.name], value[field.name]) for field in fields(kind)})
+        return kind(
+            **{
+                field.name: from_json(hints[field.name], value[field.name])
+                for field in fields(kind)
+            }
+        )
     if kind is Any:
         return value
     if origin in (dict, Mapping):

@@ -1,4 +1,6 @@
-"""Write the report: one self-contained HTML page with all tables and figures, and all its numbers as JSON."""
+"""Write the report: one self-contained HTML page with all tables and figures, and all its numbers
+as JSON.
+"""
 
 import base64
 import json
@@ -19,7 +21,16 @@ from mappable.evaluation.as_printed import start_of
 from mappable.evaluation.failures import reason_of
 from mappable.evaluation.figure import save
 from mappable.evaluation.models import Model, own_map
-from mappable.evaluation.protocol import BOUND, CHANCE, Drawing, Images, NothingToDrawError, Protocol, Section, View
+from mappable.evaluation.protocol import (
+    BOUND,
+    CHANCE,
+    Drawing,
+    Images,
+    NothingToDrawError,
+    Protocol,
+    Section,
+    View,
+)
 from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.protocols.localization import Localization
 from mappable.evaluation.result import Accuracy, Result
@@ -52,28 +63,44 @@ class Headline:
 
 
 def write_report(
-    results: Sequence[Result], setup: Setup, images: Images, out: Path, *, command: str, as_printed: bool = False
+    results: Sequence[Result],
+    setup: Setup,
+    images: Images,
+    out: Path,
+    *,
+    command: str,
+    as_printed: bool = False,
 ) -> Path:
-    """Draw all figures, and write `report.html` and `report.json` into a folder; return the path of the page.
+    """Draw all figures, and write `report.html` and `report.json` into a folder; return the path of
+    the page.
 
-    `command` repeats the whole study. `as_printed` says that the models start as the paper's do. The report names each
-    part that failed, with the reason; `failures_of` reads them back.
+    `command` repeats the whole study. `as_printed` says that the models start as the paper's do.
+    The report names each part that failed, with the reason; `failures_of` reads them back.
     """
     if not results:
         raise BadInputError(f"{setup.name}: there are no results to report")
     for result in results:
         if result.set != setup.name:
-            raise BadInputError(f"the report is on {setup.name}, but the result of {result.title!r} is on {result.set}")
+            raise BadInputError(
+                f"the report is on {setup.name}, but the result of {result.title!r} is on"
+                f" {result.set}"
+            )
     view = View(results, setup, images, as_printed)
-    failed = {f"protocol {name}, {one.title}": why for one in results for name, why in one.failed.items()}
+    failed = {
+        f"protocol {name}, {one.title}": why for one in results for name, why in one.failed.items()
+    }
     figures = _draw(view, out / FIGURES, failed)
     makers: dict[str, Callable[[], Any]] = {
         name: partial(_section_of, protocol, view, figures) for name, protocol in PROTOCOLS.items()
     }
     makers |= {"settings": partial(_settings, view), "run": partial(_conduct, view, command)}
     made = {name: _guarded(f"section {name}", make, failed) for name, make in makers.items()}
-    headline = _guarded("headline", partial(headline_of, view), failed) or Headline(f"{setup.name}.")
-    sections = [one for one in (*made.values(), _skipped(view), _failed(failed)) if one and _shows(one)]
+    headline = _guarded("headline", partial(headline_of, view), failed) or Headline(
+        f"{setup.name}."
+    )
+    sections = [
+        one for one in (*made.values(), _skipped(view), _failed(failed)) if one and _shows(one)
+    ]
     sections.sort(key=lambda one: not one.leads)
     captions = {one.name: one.caption for one in drawings()}
     reasons = [f"{what}: {why}" for what, why in failed.items()]
@@ -117,7 +144,10 @@ def _guarded(what: str, make: Callable[[], Any], failed: dict[str, str]) -> Any:
     """A part of the report; None if it fails, with the reason in `failed`."""
     try:
         made = make()
-        json.dumps(asdict(made) if isinstance(made, Headline) else made and _section_data(made), allow_nan=False)
+        json.dumps(
+            asdict(made) if isinstance(made, Headline) else made and _section_data(made),
+            allow_nan=False,
+        )
         return made
     except Exception as error:
         failed[what] = reason_of(error)
@@ -149,14 +179,30 @@ def headline_of(view: View) -> Headline:
     best = max(view.summaries, key=lambda one: one.positive.mean)
     rows = {model.row: model for model in view.models(Accuracy)}
     first = rows[best.row].first(Accuracy)
-    located = f"{what}: {len(first.queries):,} queries, located among {len(first.landmarks):,} landmarks."
+    located = (
+        f"{what}: {len(first.queries):,} queries, located among {len(first.landmarks):,} landmarks."
+    )
     gain = f"{best.title} finds {best.positive.mean:.1f} % of the queries within {view.positive}"
-    shown = {one.title: one.positive.mean for one in view.summaries if one.row in (OFF_THE_SHELF, best.row)}
+    shown = {
+        one.title: one.positive.mean
+        for one in view.summaries
+        if one.row in (OFF_THE_SHELF, best.row)
+    }
     shelf = rows.get(OFF_THE_SHELF)
-    apart = difference(rows[best.row].results, shelf.results) if shelf and best.row != OFF_THE_SHELF else None
+    apart = (
+        difference(rows[best.row].results, shelf.results)
+        if shelf and best.row != OFF_THE_SHELF
+        else None
+    )
     if shelf and apart:
-        gain += f"; {shelf.title} finds {shown[shelf.title]:.1f} %: a gain of {apart.mean:.1f} points"
-        gain += f" (95 % interval {cell_text(apart.interval)}, {apart.verdict})" if apart.interval else ""
+        gain += (
+            f"; {shelf.title} finds {shown[shelf.title]:.1f} %: a gain of {apart.mean:.1f} points"
+        )
+        gain += (
+            f" (95 % interval {cell_text(apart.interval)}, {apart.verdict})"
+            if apart.interval
+            else ""
+        )
     bars = shown | {BOUND: first.bound_positive[0], CHANCE: first.chance_positive}
     return Headline(" ".join([located, *starts]), f"{gain}.", best.title, bars)
 
@@ -169,58 +215,85 @@ def _headline_of_map(view: View, model: Model) -> Headline:
     best = max(counts, key=lambda name: counts[name].found)
     one = counts[best]
     gain = (
-        f"{model.title} finds {one.found:,} of {one.queries:,} queries ({one.percent:.1f} %) within {view.positive} "
-        f"with the method {best}; chance finds {found.chance:.1f} %. The median error is {one.median:.2f} {view.unit}. "
-        f"It is confident about {one.confident:,} queries, and {one.right:,} of them are correct. "
-        f"{one.held:,} of {one.intervals:,} intervals ({cell_text(percent(one.held, one.intervals))} %) contain the "
-        f"truth; they state {100 * found.coverage:g} %."
+        f"{model.title} finds {one.found:,} of {one.queries:,} queries ({one.percent:.1f} %) within"
+        f" {view.positive} with the method {best}; chance finds {found.chance:.1f} %. The median"
+        f" error is {one.median:.2f} {view.unit}. It is confident about {one.confident:,} queries,"
+        f" and {one.right:,} of them are correct. {one.held:,} of {one.intervals:,} intervals"
+        f" ({cell_text(percent(one.held, one.intervals))} %) contain the truth; they state"
+        f" {100 * found.coverage:g} %."
     )
     run = f"{one.queries:,} queries, located among {len(found.landmarks):,} landmarks."
     bound = 100 * float(np.mean(found.bound <= radius))
-    bars = {name: each.percent for name, each in counts.items()} | {BOUND: bound, CHANCE: found.chance}
+    bars = {name: each.percent for name, each in counts.items()} | {
+        BOUND: bound,
+        CHANCE: found.chance,
+    }
     return Headline(run, gain, best, bars)
 
 
 def _starts(view: View) -> list[str]:
-    """For the paper's sets: whether training started as in the paper. One sentence, or several if models differ."""
+    """For the paper's sets: whether training started as in the paper. One sentence, or several if
+    models differ.
+    """
     if view.setup.name not in paper.SIZES or own_map(view.models()):
         return []
     known = [with_defaults(result.settings) for result in view.results if result.settings]
-    return list(dict.fromkeys(start_of(one, view.setup, as_printed=view.as_printed) for one in known))
+    return list(
+        dict.fromkeys(start_of(one, view.setup, as_printed=view.as_printed) for one in known)
+    )
 
 
 def _settings(view: View) -> Section:
     """Models, the settings in which they differ, and all settings."""
     models = view.models()
-    every = [with_defaults(model.results[0].settings) if model.results[0].settings else {} for model in models]
+    every = [
+        with_defaults(model.results[0].settings) if model.results[0].settings else {}
+        for model in models
+    ]
     names = sorted({name for one in every for name in one} - {"seed"})
     texts = {name: [_text(one.get(name)) for one in every] for name in names}
     minutes = [_minutes(model) for model in models]
     made = table(
         "models",
         Column("Model", [model.title for model in models]),
-        Column("Seeds", [_listed(_text(result.seed) for result in model.results) for model in models]),
+        Column(
+            "Seeds", [_listed(_text(result.seed) for result in model.results) for model in models]
+        ),
         Column("Training, min", minutes),
-        Column("Encoder", [_listed(one.encoder[:8] for one in model.results if one.encoder) for model in models]),
+        Column(
+            "Encoder",
+            [_listed(one.encoder[:8] for one in model.results if one.encoder) for model in models],
+        ),
         *(Column(name, texts[name]) for name in names if len(set(texts[name])) > 1),
     )
-    columns = [Column(model.title, [texts[name][at] for name in names]) for at, model in enumerate(models)]
-    everything = table("settings", Column("Setting", names), *columns, caption="All settings", folded=True)
+    columns = [
+        Column(model.title, [texts[name][at] for name in names]) for at, model in enumerate(models)
+    ]
+    everything = table(
+        "settings", Column("Setting", names), *columns, caption="All settings", folded=True
+    )
     return Section("settings", "Models and settings", [], [made, everything])
 
 
 def _conduct(view: View, command: str) -> Section:
     """Machines, versions, dates and commands."""
     ran = [result.ran for result in view.results]
-    versions = [f"{name} {one}" for each in ran for name, one in each.get("versions", {}).items() if one]
+    versions = [
+        f"{name} {one}" for each in ran for name, one in each.get("versions", {}).items() if one
+    ]
     facts = {
-        "Set": f"{view.setup.name}: {len(view.setup.references):,} references, {len(view.setup.queries):,} queries",
+        "Set": (
+            f"{view.setup.name}: {len(view.setup.references):,} references,"
+            f" {len(view.setup.queries):,} queries"
+        ),
         "Hardware": _listed(str(each["hardware"]) for each in ran if "hardware" in each),
         "Versions": _listed(versions),
         "Date": _listed(sorted(str(each["date"]) for each in ran if "date" in each)),
     }
     run = table("run", Column("", list(facts)), Column("", list(facts.values())))
-    commands = dict.fromkeys(filter(None, [command, *(str(each.get("command", "")) for each in ran)]))
+    commands = dict.fromkeys(
+        filter(None, [command, *(str(each.get("command", "")) for each in ran)])
+    )
     return Section("run", "How it was run", [], [run], commands=list(commands))
 
 
@@ -228,19 +301,31 @@ def _skipped(view: View) -> Section:
     """Protocols that were skipped, with the reasons."""
     reasons = dict(pair for result in view.results for pair in result.skipped.items())
     left = table("skipped", Column("What", list(reasons)), Column("Reason", list(reasons.values())))
-    return Section("skipped", "What was skipped", ["These parts do not apply to this set or these models."], [left])
+    return Section(
+        "skipped",
+        "What was skipped",
+        ["These parts do not apply to this set or these models."],
+        [left],
+    )
 
 
 def _failed(failed: Mapping[str, str]) -> Section:
     """One row per failed part."""
     lost = table("failed", Column("What", list(failed)), Column("Reason", list(failed.values())))
-    sentence = "These parts are missing because of an error; all others are complete. The same command retries them."
+    sentence = (
+        "These parts are missing because of an error; all others are complete. The same command"
+        " retries them."
+    )
     return Section("failed", "What failed", [sentence], [lost])
 
 
 def _minutes(model: Model) -> float | None:
     """Average minutes of training per seed."""
-    seconds = [result.ran["training_seconds"] for result in model.results if "training_seconds" in result.ran]
+    seconds = [
+        result.ran["training_seconds"]
+        for result in model.results
+        if "training_seconds" in result.ran
+    ]
     return float(np.mean(seconds)) / 60 if seconds else None
 
 
@@ -263,14 +348,20 @@ def embedded(figure: Path) -> str:
 def _page(**facts: Any) -> str:
     from jinja2 import Environment, StrictUndefined
 
-    known = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    known = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     # Non-breaking spaces keep a unit, and a sign, on the line of their number.
-    known.filters["tied"] = lambda text: re.sub(r"(?<=[\d,]) (?=%|(m|frames)\b)|(?<=≤) ", "\u00a0", text)
+    known.filters["tied"] = lambda text: re.sub(
+        r"(?<=[\d,]) (?=%|(m|frames)\b)|(?<=≤) ", "\u00a0", text
+    )
     template = files("mappable.evaluation").joinpath(TEMPLATE).read_text("utf-8")
     return known.from_string(template).render(version=version_of_mappable(), **facts)
 
 
-def _data(view: View, headline: Headline, sections: Sequence[Section], failed: Sequence[str]) -> dict[str, Any]:
+def _data(
+    view: View, headline: Headline, sections: Sequence[Section], failed: Sequence[str]
+) -> dict[str, Any]:
     """All content of the page except its figures."""
     return {
         "mappable": version_of_mappable(),

@@ -1,6 +1,7 @@
 """Run a whole study: train the models, compute descriptors, score all protocols, write the report.
 
-What exists and fits its inputs is used, what is missing is computed. Delete a file to compute it again.
+What exists and fits its inputs is used, what is missing is computed. Delete a file to compute it
+again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,14 +55,22 @@ class PlannedModel:
         return f"{self.row.name}-seed{self.settings.seed}"
 
 
-def plan(named: NamedSet, rows: Iterable[Row], seeds: Sequence[int], values: Sequence[str] = ()) -> list[PlannedModel]:
-    """The models, seed by seed. Later settings win: the set's preset, the paper's settings, the user's, the row's."""
-    return [PlannedModel(row, _settings(named, row, values, seed)) for seed in seeds for row in rows]
+def plan(
+    named: NamedSet, rows: Iterable[Row], seeds: Sequence[int], values: Sequence[str] = ()
+) -> list[PlannedModel]:
+    """The models, seed by seed. Later settings win: the set's preset, the paper's settings, the
+    user's, the row's.
+    """
+    return [
+        PlannedModel(row, _settings(named, row, values, seed)) for seed in seeds for row in rows
+    ]
 
 
 def _settings(named: NamedSet, row: Row, values: Sequence[str], seed: int) -> Settings:
     before = () if row.ours else (*PAPER_SETTINGS, *named.paper)
-    return load_settings(named.preset, named.settings, overrides=[*before, *values, *_texts(row), f"seed={seed}"])
+    return load_settings(
+        named.preset, named.settings, overrides=[*before, *values, *_texts(row), f"seed={seed}"]
+    )
 
 
 def _texts(row: Row) -> list[str]:
@@ -121,11 +130,17 @@ class Study:
         """The result with all protocols. Descriptors are computed only if a protocol is missing."""
         encoder, home = self._trained(model), self.out / RESULTS / model.folder
         result = replace(self._known(model, encoder.fingerprint), failed={})
-        missing = [one for one in self.protocols if one.name not in {*result.scored, *result.skipped}]
+        missing = [
+            one for one in self.protocols if one.name not in {*result.scored, *result.skipped}
+        ]
         if missing:
             described = self._described(model, encoder)
-            scoring = Scoring(self.setup, described, encoder.about, lambda: (encoder, self.images), away=self.away)
-            facts = run_facts(encoder.device, self.command) | _training(self.out / MODELS / model.folder)
+            scoring = Scoring(
+                self.setup, described, encoder.about, lambda: (encoder, self.images), away=self.away
+            )
+            facts = run_facts(encoder.device, self.command) | _training(
+                self.out / MODELS / model.folder
+            )
             result = replace(measure(scoring, result, missing), ran=facts)
             result.save(home)
         return result
@@ -142,7 +157,11 @@ class Study:
             images=self.digest,
         )
         saved = _saved(self.out / RESULTS / model.folder)
-        if saved is None or (saved.encoder, saved.setup) != (encoder, empty.setup) or not _same(saved, model.settings):
+        if (
+            saved is None
+            or (saved.encoder, saved.setup) != (encoder, empty.setup)
+            or not _same(saved, model.settings)
+        ):
             return empty
         away, scored = saved.get(HomeAndAway), dict(saved.scored)
         if away is not None and self.away and list(away.sets) != [one.name for one in self.away]:
@@ -150,9 +169,11 @@ class Study:
         return replace(empty, scored=scored, skipped=saved.skipped, ran=saved.ran)
 
     def _trained(self, model: PlannedModel) -> Encoder:
-        """The trained encoder; training starts or resumes. `overwrite` replaces one of other settings or images.
+        """The trained encoder; training starts or resumes. `overwrite` replaces one of other
+        settings or images.
 
-        The trainer gets no calibration images, which it would test the encoder on: a study scores its models itself.
+        The trainer gets no calibration images, which it would test the encoder on: a study scores
+        its models itself.
         """
         rows = self.setup.places.training()
         places, images = self.setup.places[rows], self.images.take(rows)
@@ -169,7 +190,9 @@ class Study:
             return train(places, images, model.settings, overwrite=True, **how)
 
     def results(self, models: Sequence[PlannedModel]) -> list[Result]:
-        """The saved results of the models, made by any process, that fit their settings, the places and the images."""
+        """The saved results of the models, made by any process, that fit their settings, the places
+        and the images.
+        """
         setup, found = f"{self.setup.fingerprint} {self.digest}", []
         for model in models:
             result = _saved(self.out / RESULTS / model.folder)
@@ -180,7 +203,12 @@ class Study:
     def report(self, results: Sequence[Result]) -> Path:
         """Draw all figures and write the page; return its path."""
         return write_report(
-            results, self.setup, self.images.read, self.out, command=self.command, as_printed=self.as_printed
+            results,
+            self.setup,
+            self.images.read,
+            self.out,
+            command=self.command,
+            as_printed=self.as_printed,
         )
 
 
@@ -199,17 +227,25 @@ def load_study(
     command: str = "",
     away: Sequence[str] = (),
 ) -> Study:
-    """Read or render a set, ready to train its models. `away` are worlds to draw, or see `away_place`."""
+    """Read or render a set, ready to train its models. `away` are worlds to draw, or see
+    `away_place`.
+    """
     if not models:
         raise BadInputError("nothing to train; give at least one row and one seed")
     wanted = protocols_named(protocols)
     check_writable(out / PAGE)
     with wait_for(out / ".lock", "reads or renders the images"):
-        setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite, choose=choose)
+        setup, images = named.load(
+            root, out, models[0].settings, every=every, overwrite=overwrite, choose=choose
+        )
         others: list[Setup] = []
         if any(one.name == HOME_AND_AWAY for one in wanted):
-            folders = [drawn(one, out, every) if one in {*worlds(), *named.away} else one for one in away]
-            others = [away_place(one, radius=setup.positive_radius, unit=setup.unit) for one in folders]
+            folders = [
+                drawn(one, out, every) if one in {*worlds(), *named.away} else one for one in away
+            ]
+            others = [
+                away_place(one, radius=setup.positive_radius, unit=setup.unit) for one in folders
+            ]
     return Study(setup, images, out, wanted, device, overwrite, as_printed, command, tuple(others))
 
 
@@ -224,7 +260,9 @@ def _saved(home: Path) -> Result | None:
 
 
 def _same(result: Result, settings: Settings) -> bool:
-    """Whether a result was made with these settings, except for those that do not change the weights."""
+    """Whether a result was made with these settings, except for those that do not change the
+    weights.
+    """
     before, now = with_defaults(result.settings), settings.model_dump(mode="json")
     return all(before[key] == value for key, value in now.items() if key not in WATCHING)
 
@@ -232,5 +270,7 @@ def _same(result: Result, settings: Settings) -> bool:
 def _training(folder: Path) -> dict[str, float]:
     """The training time in seconds."""
     return {
-        "training_seconds": max((line["seconds"] for line in read_metrics(folder) if "seconds" in line), default=0.0)
+        "training_seconds": max(
+            (line["seconds"] for line in read_metrics(folder) if "seconds" in line), default=0.0
+        )
     }

@@ -1,4 +1,6 @@
-"""The result of one model on one set: the results of all protocols, saved in a folder that can be compared."""
+"""The result of one model on one set: the results of all protocols, saved in a folder that can be
+compared.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -28,9 +30,10 @@ R = TypeVar("R")
 class Accuracy:
     """The result of protocol `table1`, which comparisons use. Percentages are from 0 to 100.
 
-    Rows are rows of the table of places. Lists have one number per landmark seed; other fields are of landmark seed 0.
-    `bound` is the distance from each query to its nearest landmark on the ground. `bound_positive` and
-    `bound_negative` are the percentages of an encoder that always retrieves that landmark.
+    Rows are rows of the table of places. Lists have one number per landmark seed; other fields are
+    of landmark seed 0. `bound` is the distance from each query to its nearest landmark on the
+    ground. `bound_positive` and `bound_negative` are the percentages of an encoder that always
+    retrieves that landmark.
     """
 
     queries: Ints  # rows
@@ -50,7 +53,10 @@ class Accuracy:
     def __post_init__(self) -> None:
         for name in ("retrieved", "errors", "bound"):
             if len(getattr(self, name)) != len(self.queries):
-                have = f"{len(self.queries):,} queries, but {len(getattr(self, name)):,} values of {name!r}"
+                have = (
+                    f"{len(self.queries):,} queries, but {len(getattr(self, name)):,} values of"
+                    f" {name!r}"
+                )
                 raise ValueError(f"table1 has {have}")
         counts = [len(one) for one in (self.landmark_seeds, self.positive, self.negative)]
         if len(set(counts)) > 1:
@@ -62,10 +68,10 @@ class Accuracy:
 class Result:
     """The result of one model on one set. Radii and distances are in `unit`.
 
-    `scored` holds the result of each protocol by name. `skipped` holds the reasons of protocols that do not apply to
-    the set. `failed` holds the errors of protocols that will be run again. Per query, `ids`, `conditions` and `blocks`
-    hold its place_id, its condition and its block for the bootstrap. `row` is a name of `rows.ROWS`, or the user's
-    name for the model.
+    `scored` holds the result of each protocol by name. `skipped` holds the reasons of protocols
+    that do not apply to the set. `failed` holds the errors of protocols that will be run again. Per
+    query, `ids`, `conditions` and `blocks` hold its place_id, its condition and its block for the
+    bootstrap. `row` is a name of `rows.ROWS`, or the user's name for the model.
     """
 
     set: str
@@ -91,7 +97,10 @@ class Result:
     def __post_init__(self) -> None:
         accuracy = self.get(Accuracy)
         if accuracy is not None and len(accuracy.queries) != len(self.ids):
-            raise ValueError(f"table1 has {len(accuracy.queries):,} queries, but the result has {len(self.ids):,}")
+            raise ValueError(
+                f"table1 has {len(accuracy.queries):,} queries, but the result has"
+                f" {len(self.ids):,}"
+            )
 
     def get(self, kind: type[R]) -> R | None:
         """The protocol result of this kind; None if the protocol was not run."""
@@ -103,19 +112,33 @@ class Result:
 
     @classmethod
     def load(cls, path: Path) -> "Result":
-        """Read the result in a folder, or of its file `result.json`; raises for a result of an older version."""
+        """Read the result in a folder, or of its file `result.json`; raises for a result of an
+        older version.
+        """
         from mappable.evaluation.protocols import PROTOCOLS  # protocols import this module
 
         file = path if path.name == RESULT else path / RESULT
         with FORMAT.reading(file):
             facts, kinds = FORMAT.read(file), get_type_hints(cls)
-            scored = {name: from_json(PROTOCOLS[name].kind, one) for name, one in facts.pop("scored").items()}
+            scored = {
+                name: from_json(PROTOCOLS[name].kind, one)
+                for name, one in facts.pop("scored").items()
+            }
             names = [one.name for one in fields(cls) if one.name != "scored"]
-            return cls(scored=scored, **{name: from_json(kinds[name], facts[name]) for name in names})
+            return cls(
+                scored=scored, **{name: from_json(kinds[name], facts[name]) for name in names}
+            )
 
 
 def empty_result(
-    setup: Setup, *, row: str, title: str, seed: int | None, encoder: str, settings: Mapping[str, Any], images: str = ""
+    setup: Setup,
+    *,
+    row: str,
+    title: str,
+    seed: int | None,
+    encoder: str,
+    settings: Mapping[str, Any],
+    images: str = "",
 ) -> Result:
     """The result of a model before any protocol has run; `images` is their digest."""
     return Result(

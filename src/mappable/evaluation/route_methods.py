@@ -1,7 +1,8 @@
 """All methods that recover a route from the feature distances of its images, on the same images.
 
-The paper's method masks and completes squared distances with a semidefinite program, and lays out points by classical
-MDS and by SMACOF. Ours recovers from calibrated ranges. Trivial shapes need no image.
+The paper's method masks and completes squared distances with a semidefinite program, and lays out
+points by classical MDS and by SMACOF. Ours recovers from calibrated ranges. Trivial shapes need no
+image.
 """
 
 from collections.abc import Iterator
@@ -40,20 +41,31 @@ CHAIN = "chain of equal steps"
 FROBENIUS, TRACE = "SDP (Frobenius)", "SDP (trace form)"
 MDS, SMACOF = "classical MDS", "SMACOF"
 CHOSEN, PRINTED, ORACLE = "", ", mask as printed (λD ≤ r1²)", ", oracle mask"
-# The printed mask runs with the paper's form only: it may keep nearly all pairs, which takes minutes to solve.
-FORMS = ((FROBENIUS, CHOSEN), (TRACE, CHOSEN), (FROBENIUS, PRINTED), (FROBENIUS, ORACLE), (TRACE, ORACLE))
+# The printed mask runs with the paper's form only: it may keep nearly all pairs, which takes
+# minutes to solve.
+FORMS = (
+    (FROBENIUS, CHOSEN),
+    (TRACE, CHOSEN),
+    (FROBENIUS, PRINTED),
+    (FROBENIUS, ORACLE),
+    (TRACE, ORACLE),
+)
 OURS, OURS_MASKED = "calibrated ranges", "calibrated ranges, of the mask's pairs alone"
 INTERPOLATED, STEADY = "interpolated known positions", "a steady pace between known positions"
 ANCHORED = "calibrated ranges and known positions"
 
 
 def paired_rows(setup: Setup) -> Ints:
-    """Rows of images whose pairs fit λ and choose the threshold: calibration images, or references if none."""
+    """Rows of images whose pairs fit λ and choose the threshold: calibration images, or references
+    if none.
+    """
     return some_of(setup.calibration if len(setup.calibration) else setup.references, MOST_PAIRED)
 
 
 class Ruler:
-    """The paper's conversion from squared feature distances to squared metres: λ, and the threshold of the mask."""
+    """The paper's conversion from squared feature distances to squared metres: λ, and the threshold
+    of the mask.
+    """
 
     def __init__(self, scoring: Scoring) -> None:
         setup, about, images = scoring.setup, scoring.about, paired_rows(scoring.setup)
@@ -63,10 +75,18 @@ class Ruler:
         metres = scoring.metres(images, images)[pairs]
         near, self.radius = metres <= setup.positive_radius, setup.positive_radius
         if not squared[near].any():
-            raise NotApplicableError("no two images of one drive are near, so feature distances cannot be scaled")
-        self.scale = float(np.square(metres[near]) @ squared[near] / (squared[near] @ squared[near]))
+            raise NotApplicableError(
+                "no two images of one drive are near, so feature distances cannot be scaled"
+            )
+        self.scale = float(
+            np.square(metres[near]) @ squared[near] / (squared[near] @ squared[near])
+        )
         how = f"the best fit to pairs within r1, {self.scale:.4g} m²"
-        if about.feature_scale_squared is not None and about.positive_radius is not None and about.unit == setup.unit:
+        if (
+            about.feature_scale_squared is not None
+            and about.positive_radius is not None
+            and about.unit == setup.unit
+        ):
             self.scale = about.positive_radius**2 / about.feature_scale_squared
             how = f"r1²/F² (the best fit to pairs within r1 is {how.rpartition(', ')[2]})"
         self.note = f"A squared feature distance of 1 stands for λ = {self.scale:.4g} m²: {how}."
@@ -91,7 +111,9 @@ class Drawn:
 class Repetition:
     """All methods on the same images (rows of the table, in order of time)."""
 
-    def __init__(self, scoring: Scoring, rows: Ints, seed: int, ruler: Ruler, calibration: Calibration) -> None:
+    def __init__(
+        self, scoring: Scoring, rows: Ints, seed: int, ruler: Ruler, calibration: Calibration
+    ) -> None:
         self.rows, self.seed, self.scale = rows, seed, ruler.scale
         self.truth, self.true = scoring.setup.places.positions[rows], scoring.metres(rows, rows)
         squared = scoring.squared(rows, rows).astype(np.float64)
@@ -101,7 +123,9 @@ class Repetition:
         self.anchors = Anchors(known, self.truth[known], KNOWN_SIGMA * ruler.radius)
         self.calibration, self.described = calibration, scoring.descriptors[rows]
         # The paper keeps pairs with λD ≤ r1² in squared metres, that is D ≤ r1²/λ, which is F².
-        self.masks: dict[str, Bools] = {PRINTED: paper_mask(self.squared, ruler.radius**2 / ruler.scale)}
+        self.masks: dict[str, Bools] = {
+            PRINTED: paper_mask(self.squared, ruler.radius**2 / ruler.scale)
+        }
         if ruler.threshold is not None:
             self.masks[CHOSEN] = threshold_mask(self.squared, ruler.threshold)
         self.oracle = oracle_mask(self.true, ruler.radius)
@@ -114,11 +138,18 @@ class Repetition:
         """Run every method; record the ones that fail."""
         masks = self.masks | {ORACLE: self.oracle}
         methods = [("trivial shapes", self._trivial())]
-        methods += [(form + mask, self._solved(form, mask, masks[mask])) for form, mask in FORMS if mask in masks]
+        methods += [
+            (form + mask, self._solved(form, mask, masks[mask]))
+            for form, mask in FORMS
+            if mask in masks
+        ]
         methods += [(OURS, self._ours(OURS))]
         if CHOSEN in self.masks:
             methods += [(OURS_MASKED, self._ours(OURS_MASKED, self.masks[CHOSEN]))]
-        methods += [("known positions", self._between_known()), (ANCHORED, self._anchored(ANCHORED))]
+        methods += [
+            ("known positions", self._between_known()),
+            (ANCHORED, self._anchored(ANCHORED)),
+        ]
         for name, drawn in methods:
             try:
                 self.drawn.extend(drawn)
@@ -126,7 +157,9 @@ class Repetition:
                 self.failed[name] = str(error)
 
     def _trivial(self) -> Iterator[Drawn]:
-        """Shapes that need no image. The plain SDP of a chain shows what its solver gives for the order alone."""
+        """Shapes that need no image. The plain SDP of a chain shows what its solver gives for the
+        order alone.
+        """
         similar, rigid = (trivial_rows(self.truth, scale=scale) for scale in (True, False))
         for name in TRIVIAL:
             yield Drawn(name, "trivial", similar[name].rmse, rigid[name].rmse)
@@ -135,10 +168,14 @@ class Repetition:
         step = float(path_length(self.truth)[-1]) / (len(self.truth) - 1)
         steps = np.where(chain, step**2, 0.0)
         np.fill_diagonal(steps, 0.0)
-        yield from self._laid_out(sdp_frobenius(steps, chain, self.truth.shape[1]), CHAIN, "", "trivial")
+        yield from self._laid_out(
+            sdp_frobenius(steps, chain, self.truth.shape[1]), CHAIN, "", "trivial"
+        )
 
     def _solved(self, form: str, name: str, mask: Bools) -> Iterator[Drawn]:
-        """The paper's method: complete the masked distances, then lay out points by classical MDS and by SMACOF."""
+        """The paper's method: complete the masked distances, then lay out points by classical MDS
+        and by SMACOF.
+        """
         whole = connect(mask)
         solve = sdp_frobenius if form == FROBENIUS else sdp_trace
         completed = solve(self.scale * self.squared, whole, self.truth.shape[1])
@@ -165,7 +202,9 @@ class Repetition:
         yield self._aligned(name, "ours", found.positions)
 
     def _between_known(self) -> Iterator[Drawn]:
-        """Known positions without any image; the steady pace shows how much of the accuracy needs no ranges."""
+        """Known positions without any image; the steady pace shows how much of the accuracy needs
+        no ranges.
+        """
         count, anchors = len(self.truth), self.anchors
         yield self._in_place(INTERPOLATED, interpolated(count, anchors.points, anchors.positions))
         first = np.arange(count - 1)
@@ -174,11 +213,15 @@ class Repetition:
 
     def _anchored(self, name: str, ranges: Ranges | None = None) -> Iterator[Drawn]:
         """Our method with known positions."""
-        found = recover(ranges or self._ranges(), anchors=self.anchors, assume_steps=True, seed=self.seed)
+        found = recover(
+            ranges or self._ranges(), anchors=self.anchors, assume_steps=True, seed=self.seed
+        )
         yield self._in_place(name, found.positions)
 
     def _aligned(self, method: str, group: str, points: Floats) -> Drawn:
-        similar, rigid = (aligned_score(points, self.truth, scale=scale).rmse for scale in (True, False))
+        similar, rigid = (
+            aligned_score(points, self.truth, scale=scale).rmse for scale in (True, False)
+        )
         return Drawn(method, group, similar, rigid, align(points, self.truth)(points))
 
     def _in_place(self, method: str, points: Floats) -> Drawn:

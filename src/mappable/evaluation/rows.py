@@ -84,11 +84,15 @@ ROWS: Mapping[str, Row] = {row.name: row for row in (*TABLE_1, *OUR_ROWS)}
 
 
 def rows_named(names: Sequence[str]) -> list[Row]:
-    """The rows with these names, in the order of the table; `table1` and `ours` stand for all rows of a kind."""
+    """The rows with these names, in the order of the table; `table1` and `ours` stand for all rows
+    of a kind.
+    """
     groups = {"table1": TABLE_1, "ours": OUR_ROWS}
     wanted: set[str] = set()
     for name in names:
         if name not in ROWS and name not in groups:
-            raise BadInputError(f"unknown row {name!r}, expected one of {', '.join([*groups, *ROWS])}")
+            raise BadInputError(
+                f"unknown row {name!r}, expected one of {', '.join([*groups, *ROWS])}"
+            )
         wanted |= {row.name for row in groups[name]} if name in groups else {name}
     return [row for name, row in ROWS.items() if name in wanted]

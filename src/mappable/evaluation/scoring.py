@@ -51,11 +51,12 @@ class Descriptors:
 
 @dataclass(frozen=True)
 class Scoring:
-    """One model on one set. `load` returns the encoder and the images, for protocols that measure time.
+    """One model on one set. `load` returns the encoder and the images, for protocols that measure
+    time.
 
-    `calibration` comes from a map that is evaluated as it is. Without it, the map is calibrated with images of the set.
-    `away` are places of other sets. `own_images` is False if only the queries have images, and landmarks only
-    descriptors.
+    `calibration` comes from a map that is evaluated as it is. Without it, the map is calibrated
+    with images of the set. `away` are places of other sets. `own_images` is False if only the
+    queries have images, and landmarks only descriptors.
     """
 
     setup: Setup
@@ -82,12 +83,16 @@ class Scoring:
         return apart
 
     def landmarks(self, seed: int = 0, count: int | None = None) -> Ints:
-        """Rows of the landmarks: the set's usual number, or `count`; the seed chooses the first at random."""
+        """Rows of the landmarks: the set's usual number, or `count`; the seed chooses the first at
+        random.
+        """
         return landmarks_of(self.setup, seed, count)
 
     @cached_property
     def to_landmarks(self) -> tuple[Ints, Floats32]:
-        """All rows that are a landmark for any seed or count, ascending, and squared distances of queries to them."""
+        """All rows that are a landmark for any seed or count, ascending, and squared distances of
+        queries to them.
+        """
         rows = retrieval_rows(self.setup)
         return rows, self.squared(self.setup.queries, rows)
 
@@ -100,7 +105,9 @@ class Scoring:
 
     @cached_property
     def calibrated_map(self) -> tuple[Landmarks, str]:
-        """The map of the usual landmarks with its calibration, and why images of the set did not calibrate it."""
+        """The map of the usual landmarks with its calibration, and why images of the set did not
+        calibrate it.
+        """
         setup, described, landmarks = self.setup, self.descriptors, np.sort(self.landmarks())
         bare = Landmarks.build(setup.places[landmarks], described[landmarks], described.encoder)
         if self.calibration is not None:
@@ -108,12 +115,18 @@ class Scoring:
         images, elsewhere = calibration_rows(setup), elsewhere_rows(setup)
         absent = described[elsewhere] if len(elsewhere) >= 1 / FALSE_ACCEPTS else None
         return calibrate_or_say(
-            bare, setup.places[images], described[images], elsewhere=absent, false_accepts=FALSE_ACCEPTS
+            bare,
+            setup.places[images],
+            described[images],
+            elsewhere=absent,
+            false_accepts=FALSE_ACCEPTS,
         )
 
 
 def landmarks_of(setup: Setup, seed: int = 0, count: int | None = None) -> Ints:
-    """Rows of the landmarks of a set: its usual number, or `count`; the seed chooses the first at random."""
+    """Rows of the landmarks of a set: its usual number, or `count`; the seed chooses the first at
+    random.
+    """
     count = setup.landmarks if count is None else count
     if count is None:
         return setup.references
@@ -156,4 +169,6 @@ def some_of(rows: Ints, most: int) -> Ints:
 def by_condition(setup: Setup) -> dict[str, Ints]:
     """Indices into `setup.queries` (not rows of the table) of the queries of each condition."""
     conditions = setup.places.condition[setup.queries]
-    return {name or "unnamed": np.flatnonzero(conditions == name) for name in sorted(set(conditions))}
+    return {
+        name or "unnamed": np.flatnonzero(conditions == name) for name in sorted(set(conditions))
+    }

@@ -1,4 +1,6 @@
-"""The sets that `mappable reproduce` knows: where their images come from and how they are evaluated."""
+"""The sets that `mappable reproduce` knows: where their images come from and how they are
+evaluated.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,11 +24,13 @@ from mappable.places.table import Places
 from mappable.readers.registry import read_places
 from mappable.worlds import INSTALL, World, find_world, worlds
 
-# For the paper's rows on our sets: 1,200 steps of 8 anchors (Oxford: 15,006 of 2), at ten times the paper's rate.
+# For the paper's rows on our sets: 1,200 steps of 8 anchors (Oxford: 15,006 of 2), at ten times the
+# paper's rate.
 OUR_SCHEDULE = ("iterations=1200", "learning_rate=1e-5")
 WORLDS = ("street-v1", "rooms-v1")  # on which the models of the other sets are scored too
 PLACES = "places"  # folder of the table and the packed images, inside the folder of a study
-STREET_BLOCK, ROOMS_BLOCK, FRAMES_BLOCK = 25.0, 2.0, 20.0  # block lengths of the bootstrap, in the unit of the places
+# Block lengths of the bootstrap, in the unit of the places.
+STREET_BLOCK, ROOMS_BLOCK, FRAMES_BLOCK = 25.0, 2.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -34,9 +38,9 @@ class NamedSet:
     """A named set. `preset` and the file `settings` have its settings.
 
     `special` returns fields of its `Setup` that are not the defaults.
-    `read` reads the places from the user's folder; it is None for a world that is rendered. `choosing` returns the
-    same places with other splits, to choose settings without the test images. `paper` holds settings of the paper's
-    rows that differ from the preset.
+    `read` reads the places from the user's folder; it is None for a world that is rendered.
+    `choosing` returns the same places with other splits, to choose settings without the test
+    images. `paper` holds settings of the paper's rows that differ from the preset.
     """
 
     name: str
@@ -64,7 +68,9 @@ class NamedSet:
         folder = out / PLACES
         if self.read is None:
             if root is not None:
-                raise BadInputError(f"{self.name} is rendered, not read from {root}; leave out --images")
+                raise BadInputError(
+                    f"{self.name} is rendered, not read from {root}; leave out --images"
+                )
             world = find_world(self.name)
             drawn = world.find_drawn(folder, every=every)
             places = drawn or world.draw(folder, every=every, overwrite=overwrite)
@@ -80,16 +86,24 @@ class NamedSet:
         except BadImageError:
             if self.read is not None:
                 raise
-            find_world(self.name).draw(folder, every=every, overwrite=overwrite)  # renders damaged images again
+            # Renders damaged images again.
+            find_world(self.name).draw(folder, every=every, overwrite=overwrite)
             packed, _ = pack()
         return setup, packed.view(places)
 
     def setup(self, places: Places, settings: Settings, *, choose: bool = False) -> Setup:
-        """The setup of its evaluation; with `choose`, a setup to choose settings without its test images."""
+        """The setup of its evaluation; with `choose`, a setup to choose settings without its test
+        images.
+        """
         if choose and self.choosing is None:
-            raise BadInputError(f"{self.name} has no images besides its test images, so --choose is not possible")
+            raise BadInputError(
+                f"{self.name} has no images besides its test images, so --choose is not possible"
+            )
         places = self.choosing(places) if choose and self.choosing else places
-        radii = {"positive_radius": settings.positive_radius, "negative_radius": settings.negative_radius}
+        radii = {
+            "positive_radius": settings.positive_radius,
+            "negative_radius": settings.negative_radius,
+        }
         usual = {"landmarks": settings.landmarks, "block": self.block}
         return setup_of(self.name, places, **radii, **usual | self.special(places, settings))  # type: ignore[arg-type]
 
@@ -110,7 +124,9 @@ def set_names() -> list[str]:
 
 
 def _drawn(world: World) -> NamedSet:
-    """A simulated world. Region B, the wing and the other camera test generalization; one route leaves the map."""
+    """A simulated world. Region B, the wing and the other camera test generalization; one route
+    leaves the map.
+    """
 
     def special(places: Places, settings: Settings) -> dict[str, object]:
         part_of = world.parts
@@ -150,8 +166,8 @@ def _drawn(world: World) -> NamedSet:
 def _by_calibration(places: Places) -> Places:
     """Test on the calibration images, and do not use the test images.
 
-    In the street, the night run is left out of training. As in the real test, some images then have an unseen
-    condition.
+    In the street, the night run is left out of training. As in the real test, some images then have
+    an unseen condition.
     """
     others = {"calibration": "test", "test": ""}
     split = np.array([others.get(split, split) for split in places.split], dtype=object)
@@ -160,7 +176,9 @@ def _by_calibration(places: Places) -> Places:
 
 
 def _by_stretch(places: Places) -> Places:
-    """Test on the second half of the training stretch; leave out a gap before it, and the test stretch."""
+    """Test on the second half of the training stretch; leave out a gap before it, and the test
+    stretch.
+    """
     train = places.split == "train"
     ends = np.quantile(places.x[train], [0.5, 0.54])
     split = np.full(len(places), "", dtype=object)
@@ -179,7 +197,9 @@ def _away(places: Places, rows: Ints, references: Ints, radius: float) -> Ints:
 
 
 def _oxford(places: Places, settings: Settings) -> dict[str, object]:
-    """The paper's set. It does not say which 672 m it recovers; we use the start of the overcast test run."""
+    """The paper's set. It does not say which 672 m it recovers; we use the start of the overcast
+    test run.
+    """
     train = np.flatnonzero(places.split == "train")
     snow = train[places.condition[train] == "snow"]
     gallery = snow if len(snow) else train
@@ -188,8 +208,16 @@ def _oxford(places: Places, settings: Settings) -> dict[str, object]:
 
 def _boreas(places: Places, settings: Settings) -> dict[str, object]:
     """Our splits by date; region B, on which no encoder trained, with one drive as its map."""
-    region = Region("region B", np.flatnonzero(places.role == "reference"), np.flatnonzero(places.role == "query"))
-    known = {"regions": (region,), "elsewhere": region.queries} if len(region.reference) and len(region.queries) else {}
+    region = Region(
+        "region B",
+        np.flatnonzero(places.role == "reference"),
+        np.flatnonzero(places.role == "query"),
+    )
+    known = (
+        {"regions": (region,), "elsewhere": region.queries}
+        if len(region.reference) and len(region.queries)
+        else {}
+    )
     return {**known, **_route(places, "sun")}
 
 
@@ -208,7 +236,9 @@ def _cold(places: Places, settings: Settings) -> dict[str, object]:
         known = np.flatnonzero(places.sequence == reference)
         return Region(title, known, np.flatnonzero(np.isin(places.sequence.astype(str), queries)))
 
-    regions = [region("Freiburg A", f"{area}sunny2", f"{area}sunny3", f"{area}cloudy3", f"{area}night3")]
+    regions = [
+        region("Freiburg A", f"{area}sunny2", f"{area}sunny3", f"{area}cloudy3", f"{area}night3")
+    ]
     for title, frame in (("Freiburg B", "freiburg-b"), ("Saarbrücken B", "saarbruecken-b")):
         rows = np.flatnonzero(places.frame == frame)
         role = places.role[rows]
@@ -230,7 +260,8 @@ def _cold(places: Places, settings: Settings) -> dict[str, object]:
 def _nordland(places: Places, settings: Settings) -> dict[str, object]:
     """Winter queries against all summer images of the test region, on which no encoder trained."""
     winter, summer = (
-        np.flatnonzero((places.split == "test") & (places.condition == season)) for season in ("winter", "summer")
+        np.flatnonzero((places.split == "test") & (places.condition == season))
+        for season in ("winter", "summer")
     )
     return {
         "landmarks": None,
@@ -245,12 +276,16 @@ def _nordland(places: Places, settings: Settings) -> dict[str, object]:
 
 
 def _read_cold(root: Path) -> Places:
-    """The paper's training and test images, and its generalization regions if they exist in the folder."""
+    """The paper's training and test images, and its generalization regions if they exist in the
+    folder.
+    """
     tables = [read_places("cold", root, protocol="paper")]
     missing = []
     for region in ("freiburg-b", "saarbruecken-b"):
         try:
-            tables.append(read_places("cold", root, protocol=f"generalization-{region}").replace(split=""))
+            tables.append(
+                read_places("cold", root, protocol=f"generalization-{region}").replace(split="")
+            )
         except BadInputError as error:
             missing.append(Note(f"no generalization test in {region}: {error}"))
     return concatenate(tables).noting(*missing)
@@ -274,11 +309,17 @@ SETS: Mapping[str, NamedSet] = {
             lambda root: read_places("robotcar", root, protocol="paper"),
         ),
         NamedSet(
-            "cold", "COLD Freiburg A, and the paper's generalization regions", "cold", ROOMS_BLOCK, _cold, _read_cold
+            "cold",
+            "COLD Freiburg A, and the paper's generalization regions",
+            "cold",
+            ROOMS_BLOCK,
+            _cold,
+            _read_cold,
         ),
         NamedSet(
             "boreas",
-            "Boreas, five drives of a year against five others, and a part of the route without training",
+            "Boreas, five drives of a year against five others, and a part of the route without"
+            " training",
             "street",
             STREET_BLOCK,
             _boreas,

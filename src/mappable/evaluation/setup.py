@@ -33,10 +33,10 @@ class Region:
 class Setup:
     """A table of places and how an evaluation uses it. Rows are row numbers of `places`.
 
-    `landmarks` is the number of landmarks to choose among the `references`; None takes all. `queries` are located.
-    `elsewhere` are images that are not on the map, to calibrate rejection; `absent` are others, to test rejection.
-    Radii are in the unit of the places. `block` is the length of the stretches that the bootstrap draws, in the same
-    unit.
+    `landmarks` is the number of landmarks to choose among the `references`; None takes all.
+    `queries` are located. `elsewhere` are images that are not on the map, to calibrate rejection;
+    `absent` are others, to test rejection. Radii are in the unit of the places. `block` is the
+    length of the stretches that the bootstrap draws, in the same unit.
     """
 
     name: str
@@ -52,8 +52,10 @@ class Setup:
     block: float
     tolerance: float  # largest tolerance of the curves
     counts: tuple[int, ...] = SWEEP_COUNTS  # numbers of landmarks in the sweep
-    proportional: tuple[str, ...] = ()  # sequences of the protocol proportionality; figures show the first
-    matrices: tuple[str, str] | None = None  # a reference sequence (matrix rows) and a query sequence (columns)
+    # Sequences of the protocol proportionality; figures show the first.
+    proportional: tuple[str, ...] = ()
+    # A reference sequence (matrix rows) and a query sequence (columns)
+    matrices: tuple[str, str] | None = None
     regions: tuple[Region, ...] = ()
     gallery: Ints = field(default_factory=lambda: NO_ROWS)  # references of the qualitative examples
     gallery_landmarks: int = 100
@@ -70,10 +72,14 @@ class Setup:
             nowhere = np.flatnonzero(self.places.frame[rows] == NOWHERE.name)
             if len(nowhere):
                 name = self.places.sequence[rows[nowhere[0]]]
-                raise BadInputError(f"{self.name}: sequence {name!r} is among the {what}, but has no positions")
+                raise BadInputError(
+                    f"{self.name}: sequence {name!r} is among the {what}, but has no positions"
+                )
         frames = sorted(set(self.places.frame[np.concatenate([self.references, self.queries])]))
         if len(frames) > 1:
-            raise BadInputError(f"{self.name}: references and queries are in different frames: {', '.join(frames)}")
+            raise BadInputError(
+                f"{self.name}: references and queries are in different frames: {', '.join(frames)}"
+            )
         if self.landmarks is not None and not 1 <= self.landmarks <= len(self.references):
             most = f"1 to {len(self.references):,}, the number of references"
             raise BadInputError(f"{self.name}: landmarks must be {most}, got {self.landmarks:,}")
@@ -81,7 +87,9 @@ class Setup:
             raise BadInputError(f"{self.name}: block length must be above 0, got {self.block:g}")
         if not 0 < self.positive_radius <= self.negative_radius:
             radii = f"{self.positive_radius:g} and {self.negative_radius:g}"
-            raise BadInputError(f"{self.name}: radii must be above 0, the positive the smaller one, got {radii}")
+            raise BadInputError(
+                f"{self.name}: radii must be above 0, the positive the smaller one, got {radii}"
+            )
 
     @property
     def unit(self) -> str:
@@ -90,17 +98,25 @@ class Setup:
 
     @property
     def blocks(self) -> Ints:
-        """The block of each query: the block of the nearest place on the longest query sequence, for all conditions."""
+        """The block of each query: the block of the nearest place on the longest query sequence,
+        for all conditions.
+        """
         return blocks_of(self.places, self.queries, self.block)
 
     @cached_property
     def fingerprint(self) -> str:
         """16 hex digits that change with everything that a result could depend on."""
-        facts = {one.name: to_json(getattr(self, one.name)) for one in fields(self) if one.name != "places"}
+        facts = {
+            one.name: to_json(getattr(self, one.name))
+            for one in fields(self)
+            if one.name != "places"
+        }
         digest = hashlib.sha256(json.dumps(facts).encode())
         for name in COLUMNS:
             column = getattr(self.places, name)
-            digest.update("\0".join(column).encode() if column.dtype == object else column.tobytes())
+            digest.update(
+                "\0".join(column).encode() if column.dtype == object else column.tobytes()
+            )
         return digest.hexdigest()[:16]
 
     def rows_of(self, sequence: str, among: Ints) -> Ints:
@@ -112,7 +128,9 @@ class Setup:
 
 
 def blocks_of(places: Places, rows: Ints, length: float) -> Ints:
-    """The block of each row: stretches of `length` along the longest sequence, found by the nearest place on it."""
+    """The block of each row: stretches of `length` along the longest sequence, found by the nearest
+    place on it.
+    """
     sequences = places[rows].sequences()
     ways = {name: path_length(places.positions[rows[own]]) for name, own in sequences.items()}
     longest = max(ways, key=lambda name: float(ways[name][-1]))
@@ -131,10 +149,12 @@ def setup_of(
     block: float | None = None,
     **others: object,
 ) -> Setup:
-    """The default setup of any table with splits or roles; `others` are fields of `Setup` that override defaults.
+    """The default setup of any table with splits or roles; `others` are fields of `Setup` that
+    override defaults.
 
-    References, queries and calibration images come from `Places.references`, `queries` and `calibration`. The
-    sequences for closer inspection are the query sequences, the one with the most images first.
+    References, queries and calibration images come from `Places.references`, `queries` and
+    `calibration`. The sequences for closer inspection are the query sequences, the one with the
+    most images first.
     """
     references, queries = places.references(), places.queries()
     found = places[queries].sequences() if len(queries) else {}
@@ -158,7 +178,9 @@ def setup_of(
         block=negative_radius if block is None else block,
         **usual | others,  # type: ignore[arg-type]
     )
-    return replace(made, counts=tuple(count for count in made.counts if count <= len(made.references)))
+    return replace(
+        made, counts=tuple(count for count in made.counts if count <= len(made.references))
+    )
 
 
 def _pair(places: Places, references: Ints, queries: Sequence[str]) -> tuple[str, str] | None:

@@ -1,7 +1,7 @@
 """Average several seeds into one row, and test whether one row is better than another.
 
-Everything here uses `table1`: the percentage of queries found within the radii. All results must have the same
-queries; `compare` first reduces results to their common queries.
+Everything here uses `table1`: the percentage of queries found within the radii. All results must
+have the same queries; `compare` first reduces results to their common queries.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,15 @@ Verdict = Literal["better", "worse", "not decided"]
 
 @dataclass(frozen=True)
 class RowSummary:
-    """A model on a set: percentages of queries within the radii, with the landmarks of landmark seed 0.
+    """A model on a set: percentages of queries within the radii, with the landmarks of landmark
+    seed 0.
 
     `positive`, `negative` and `median` (of the errors) are mean and deviation over training seeds.
-    `landmarks_positive` and `landmarks_negative` are mean and deviation over landmark seeds, each averaged over
-    training seeds. `interval` belongs to `positive`: a block bootstrap over queries and seeds, or None if all queries
-    are in one block. `by_condition` holds means over seeds: `queries`, `positive`, `negative`, `median`, and `bound`,
-    the percentage of queries with a landmark within the positive radius.
+    `landmarks_positive` and `landmarks_negative` are mean and deviation over landmark seeds, each
+    averaged over training seeds. `interval` belongs to `positive`: a block bootstrap over queries
+    and seeds, or None if all queries are in one block. `by_condition` holds means over seeds:
+    `queries`, `positive`, `negative`, `median`, and `bound`, the percentage of queries with a
+    landmark within the positive radius.
     """
 
     row: str
@@ -50,9 +52,9 @@ class RowSummary:
 class Difference:
     """Lead of the first of two models, in percentage points of queries within the positive radius.
 
-    `interval` is the 95 % interval of the paired block bootstrap over queries and seeds; None if all queries are in
-    one block. `seeds` are the seeds that both models have, compared one by one. If they share none, all seeds of one
-    model are compared with all seeds of the other.
+    `interval` is the 95 % interval of the paired block bootstrap over queries and seeds; None if
+    all queries are in one block. `seeds` are the seeds that both models have, compared one by one.
+    If they share none, all seeds of one model are compared with all seeds of the other.
     """
 
     mean: float
@@ -86,7 +88,10 @@ def summary_of(results: Sequence[Result]) -> RowSummary:
     """The summary of one model. Each result is one seed, and all have `table1`."""
     first, errors, found = results[0], errors_of(results), accuracies_of(results)
     radii = {"positive": first.positive_radius, "negative": first.negative_radius}
-    within = {name: spread([percent_within(one, radius) for one in errors]) for name, radius in radii.items()}
+    within = {
+        name: spread([percent_within(one, radius) for one in errors])
+        for name, radius in radii.items()
+    }
     return RowSummary(
         row=first.row,
         title=first.title,
@@ -105,16 +110,25 @@ def summary_of(results: Sequence[Result]) -> RowSummary:
 
 
 def difference(first: Sequence[Result], second: Sequence[Result]) -> Difference | None:
-    """How much better the first model is than the second, on the same queries; None if either has no `table1`."""
+    """How much better the first model is than the second, on the same queries; None if either has
+    no `table1`.
+    """
     first, second = ([result for result in one if result.get(Accuracy)] for one in (first, second))
     if not first or not second:
         return None
     shared = sorted(_seeds(first) & _seeds(second))
     if shared:
-        first, second = ([next(run for run in one if run.seed == seed) for seed in shared] for one in (first, second))
+        first, second = (
+            [next(run for run in one if run.seed == seed) for seed in shared]
+            for one in (first, second)
+        )
     errors = errors_of([*first, *second])
     one, two = np.split(_right(first[0], errors), [len(first)])
-    interval = _interval(one - two, first[0].blocks) if shared else _interval(one, first[0].blocks, minus=two)
+    interval = (
+        _interval(one - two, first[0].blocks)
+        if shared
+        else _interval(one, first[0].blocks, minus=two)
+    )
     return Difference(float(one.mean() - two.mean()), interval, tuple(shared))
 
 
@@ -147,7 +161,9 @@ def _right(first: Result, errors: Floats) -> Floats:
 
 
 def _interval(values: Floats, blocks: Ints, minus: Floats | None = None) -> Interval | None:
-    return None if len(np.unique(blocks)) < 2 else block_bootstrap(values, blocks, seed=0, minus=minus)
+    return (
+        None if len(np.unique(blocks)) < 2 else block_bootstrap(values, blocks, seed=0, minus=minus)
+    )
 
 
 def _by_condition(first: Result, errors: Floats) -> dict[str, dict[str, float]]:

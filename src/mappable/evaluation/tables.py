@@ -14,7 +14,9 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Column:
-    """One cell per row: numbers with `digits` decimals, or words. Columns of one `group` share a heading."""
+    """One cell per row: numbers with `digits` decimals, or words. Columns of one `group` share a
+    heading.
+    """
 
     title: str
     cells: Sequence[Cell]
@@ -34,7 +36,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length with a caption. The last `references` rows are not models, but numbers to compare with.
+    """Columns of equal length with a caption. The last `references` rows are not models, but
+    numbers to compare with.
 
     Row number `best` is highlighted. A `folded` table is closed until the reader opens it.
     """
@@ -68,13 +71,19 @@ class Table:
         texts = list(zip(*(column.texts for column in self.columns), strict=True))
         last = len(texts) - self.references
         return [
-            ("reference" if row >= last else "best" if row == self.best else "", text) for row, text in enumerate(texts)
+            ("reference" if row >= last else "best" if row == self.best else "", text)
+            for row, text in enumerate(texts)
         ]
 
     def to_json(self) -> dict[str, Any]:
         """Titles, and the cells in full precision, one list per row."""
-        titles = [f"{column.group}: {column.title}" if column.group else column.title for column in self.columns]
-        rows = zip(*([cell_json(cell) for cell in column.cells] for column in self.columns), strict=True)
+        titles = [
+            f"{column.group}: {column.title}" if column.group else column.title
+            for column in self.columns
+        ]
+        rows = zip(
+            *([cell_json(cell) for cell in column.cells] for column in self.columns), strict=True
+        )
         return {"caption": self.caption, "columns": titles, "rows": [list(row) for row in rows]}
 
 
@@ -89,7 +98,8 @@ def table(
     """A table of the columns, without columns that are empty in all rows except references.
 
     The last cells of a column may be left out if they are empty.
-    `best` has one number per row. If there are several rows, the row with the highest number is highlighted.
+    `best` has one number per row. If there are several rows, the row with the highest number is
+    highlighted.
     """
     rows = max(len(column.cells) for column in columns)
     models = rows - references
@@ -115,7 +125,9 @@ def cell_text(cell: Cell, digits: int = 1) -> str:
     if isinstance(cell, str):
         return cell
     if isinstance(cell, MeanStd):
-        return cell_text(cell.mean, digits) + (f" ± {cell.std:,.{digits}f}" if cell.std is not None else "")
+        return cell_text(cell.mean, digits) + (
+            f" ± {cell.std:,.{digits}f}" if cell.std is not None else ""
+        )
     if isinstance(cell, Interval):
         return f"[{cell_text(cell.low, digits)}, {cell_text(cell.high, digits)}]"
     return (f"{cell:,}" if isinstance(cell, int) else f"{cell:,.{digits}f}").replace("-", "−")

@@ -23,7 +23,9 @@ def spaced_path(places: Places | None) -> str | None:
 
 
 def write_colmap(file: Path, poses: Poses) -> int:
-    """Write `image x y z`, then the upper triangle of the covariance, row by row, which COLMAP skips."""
+    """Write `image x y z`, then the upper triangle of the covariance, row by row, which COLMAP
+    skips.
+    """
     lines = []
     for _, pose in poses.trusted:
         numbers = [*pose.xyz]

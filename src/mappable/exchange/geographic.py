@@ -21,25 +21,37 @@ SIMPLE = (str, int, float, bool, type(None))  # values that become properties
 def check_georeferenced(poses: Poses) -> str | None:
     """Why positions on this map have no latitude and longitude; None if they have."""
     frame = poses.frame
-    return None if frame.crs else f"needs latitude and longitude, but frame {shown(frame.name)} is not georeferenced"
+    return (
+        None
+        if frame.crs
+        else f"needs latitude and longitude, but frame {shown(frame.name)} is not georeferenced"
+    )
 
 
 def write_geojson(file: Path, poses: Poses) -> int:
-    """Write a point per located image, and its ellipse. All simple fields of the image are properties of both."""
+    """Write a point per located image, and its ellipse. All simple fields of the image are
+    properties of both.
+    """
     frame, features = poses.frame, []
     for _, pose in poses.located:
         facts = {name: value for name, value in pose.record.items() if isinstance(value, SIMPLE)}
-        shapes: dict[str, dict[str, Any]] = {"position": {"type": "Point", "coordinates": _degrees(frame, pose)[0]}}
+        shapes: dict[str, dict[str, Any]] = {
+            "position": {"type": "Point", "coordinates": _degrees(frame, pose)[0]}
+        }
         if pose.ellipse is not None:
             shapes["ellipse"] = {"type": "Polygon", "coordinates": [_ring(frame, pose)]}
         for kind, shape in shapes.items():
-            features.append({"type": "Feature", "geometry": shape, "properties": {"kind": kind} | facts})
+            features.append(
+                {"type": "Feature", "geometry": shape, "properties": {"kind": kind} | facts}
+            )
     write_text(file, json.dumps({"type": "FeatureCollection", "features": features}) + "\n")
     return len(poses.located)
 
 
 def write_kml(file: Path, poses: Poses) -> int:
-    """Write a placemark per located image: its position and its ellipse, green if it is trusted, else orange."""
+    """Write a placemark per located image: its position and its ellipse, green if it is trusted,
+    else orange.
+    """
     frame = poses.frame
     root = ElementTree.Element("kml", xmlns=KML)
     document = _child(root, "Document")
@@ -75,7 +87,8 @@ def _ring(frame: Frame, pose: Pose) -> list[list[float]]:
 def _degrees(frame: Frame, pose: Pose, offsets: Any = ((0.0, 0.0),)) -> list[list[float]]:
     """Longitude and latitude of points at `offsets` (n, 2) from a pose, to 0.1 mm."""
     latitude, longitude = frame.to_latlon(np.array(pose.xyz[:2]) + np.asarray(offsets))
-    longitude = longitude[0] + (longitude - longitude[0] + 180) % 360 - 180  # no jump at the 180th meridian
+    # No jump at the 180th meridian.
+    longitude = longitude[0] + (longitude - longitude[0] + 180) % 360 - 180
     return np.column_stack([longitude, latitude]).round(9).tolist()  # type: ignore[no-any-return]
 
 

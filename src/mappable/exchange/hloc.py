@@ -17,7 +17,9 @@ def check_pairs(poses: Poses) -> str | None:
 
 
 def write_pairs(file: Path, poses: Poses) -> int:
-    """Write the path of each located image with the path of each of its candidate landmarks, nearest first."""
+    """Write the path of each located image with the path of each of its candidate landmarks,
+    nearest first.
+    """
     places = poses.needed_map.places
     path_of = dict(zip(places.place_id, places.path, strict=True))
     lines = [
@@ -32,5 +34,6 @@ def write_pairs(file: Path, poses: Poses) -> int:
 def write_landmarks(file: Path, landmarks: Landmarks) -> None:
     """Write the descriptors of the landmarks: HDF5, float32, of length one."""
     descriptors = landmarks.store.take(np.arange(len(landmarks)))
-    descriptors = descriptors / np.linalg.norm(descriptors, axis=1, keepdims=True)  # float16 changed lengths
+    # float16 changed lengths.
+    descriptors = descriptors / np.linalg.norm(descriptors, axis=1, keepdims=True)
     write_hloc(file, landmarks.places, descriptors)

@@ -30,15 +30,20 @@ def write_kapture(folder: Path, poses: Poses) -> int:
     """Write cameras, images and the trusted positions."""
     devices = [pose.sequence.replace(",", "_") or "camera" for pose in poses.poses]
     stamps = poses.stamps if poses.timed else list(range(len(poses)))
-    if len(set(zip(stamps, devices, strict=True))) < len(stamps):  # cameras that took images at the same time
+    # Cameras that took images at the same time.
+    if len(set(zip(stamps, devices, strict=True))) < len(stamps):
         stamps = list(range(len(poses)))
     sensors = [f"{name}, , camera, UNKNOWN_CAMERA, 0, 0\n" for name in sorted(set(devices))]
-    records = [f"{stamps[row]}, {devices[row]}, {pose.path}\n" for row, pose in enumerate(poses.poses)]
+    records = [
+        f"{stamps[row]}, {devices[row]}, {pose.path}\n" for row, pose in enumerate(poses.poses)
+    ]
     trajectory = []
     for row, pose in poses.trusted:
         x, y, z = (f"{-value + 0.0:.6f}" for value in pose.xyz)  # from world to camera
         trajectory.append(f"{stamps[row]}, {devices[row]}, 1, 0, 0, 0, {x}, {y}, {z}\n")
     with written_together(*files_of_kapture(folder)) as names:
-        for name, columns, lines in zip(names, FILES.values(), (sensors, records, trajectory), strict=True):
+        for name, columns, lines in zip(
+            names, FILES.values(), (sensors, records, trajectory), strict=True
+        ):
             name.write_text("".join([HEAD, columns, *lines]), encoding="utf-8")
     return len(trajectory)

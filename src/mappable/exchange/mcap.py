@@ -38,11 +38,15 @@ def write_mcap(file: Path, poses: Poses) -> int:
     """Write trusted poses, and all fields of each image as JSON."""
     late = next((stamp for stamp in poses.stamps if not 0 <= stamp < LARGEST_TIME * 10**9), None)
     if late is not None:
-        raise BadInputError(f"{file}: a time is {late / 1e9}, expected seconds from 0 to {LARGEST_TIME:,}")
+        raise BadInputError(
+            f"{file}: a time is {late / 1e9}, expected seconds from 0 to {LARGEST_TIME:,}"
+        )
     frame = poses.frame.name
     messages = [_pose_message(poses.stamps[number], frame, pose) for number, pose in poses.trusted]
     for stamp, pose in zip(poses.stamps, poses.poses, strict=True):
-        messages.append((RECORD_TOPIC, TEXT, stamp, _types()["String"](data=json.dumps(pose.record))))
+        messages.append(
+            (RECORD_TOPIC, TEXT, stamp, _types()["String"](data=json.dumps(pose.record)))
+        )
     _write_messages(file, messages)
     return len(poses.trusted)
 
@@ -64,7 +68,8 @@ def _write_messages(file: Path, messages: Iterable[Message]) -> None:
 
 
 def _pose_message(stamp: int, frame: str, pose: Pose) -> Message:
-    """A pose with its covariance, and its heading if it is known. All zeros mean an unknown covariance in ROS.
+    """A pose with its covariance, and its heading if it is known. All zeros mean an unknown
+    covariance in ROS.
 
     Without a heading, the orientation is that of the map.
     """
@@ -76,8 +81,15 @@ def _pose_message(stamp: int, frame: str, pose: Pose) -> Message:
         whole[:size, :size] = pose.covariance
         if turn is not None:
             whole[5, 5] = float(pose.heading_deviation or 0) ** 2
-    with_covariance = types["PoseWithCovariance"](pose=_pose(pose.xyz, turn or 0.0), covariance=whole.ravel())
-    return POSE_TOPIC, POSE, stamp, types["PoseWithCovarianceStamped"](_header(stamp, frame), with_covariance)
+    with_covariance = types["PoseWithCovariance"](
+        pose=_pose(pose.xyz, turn or 0.0), covariance=whole.ravel()
+    )
+    return (
+        POSE_TOPIC,
+        POSE,
+        stamp,
+        types["PoseWithCovarianceStamped"](_header(stamp, frame), with_covariance),
+    )
 
 
 def _pose(position: Sequence[float], turn: float) -> Any:

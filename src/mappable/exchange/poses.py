@@ -20,7 +20,8 @@ from mappable.places.pixels import Images
 from mappable.places.table import NO_TIME, Places
 from mappable.readers.unposed import is_table
 
-USUAL_COVERAGE = 0.9  # probability that an ellipse contains the image, if neither image nor map says another
+# Probability that an ellipse contains the image, if neither image nor map says another.
+USUAL_COVERAGE = 0.9
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ class Pose:
 
     @cached_property
     def ellipse(self) -> Floats | None:
-        """Matrix (2, 2) from the unit circle to the ellipse that contains the image, if the place is right."""
+        """Matrix (2, 2) from the unit circle to the ellipse that contains the image, if the place
+        is right.
+        """
         if self.covariance is None:
             return None
         scale = np.sqrt(-2 * np.log1p(-self.coverage))  # for two dimensions
@@ -58,7 +61,9 @@ class Pose:
 
 @dataclass(frozen=True)
 class Poses:
-    """Images that a map located, a camera that it followed, or places with their true positions, in order."""
+    """Images that a map located, a camera that it followed, or places with their true positions, in
+    order.
+    """
 
     frame: Frame
     poses: Sequence[Pose]
@@ -74,17 +79,23 @@ class Poses:
     def needed_map(self) -> Landmarks:
         """The map, for a format that shows its landmarks."""
         if self.landmarks is None:
-            raise BadInputError("formats that show landmarks (.rrd, .pairs) need a map; use `mappable locate`")
+            raise BadInputError(
+                "formats that show landmarks (.rrd, .pairs) need a map; use `mappable locate`"
+            )
         return self.landmarks
 
     @cached_property
     def located(self) -> list[tuple[int, Pose]]:
         """Number and pose of each image that can be read."""
-        return [(number, pose) for number, pose in enumerate(self.poses) if pose.position is not None]
+        return [
+            (number, pose) for number, pose in enumerate(self.poses) if pose.position is not None
+        ]
 
     @cached_property
     def trusted(self) -> list[tuple[int, Pose]]:
-        """Number and pose of each trusted image; of each located image if the map has no calibration."""
+        """Number and pose of each trusted image; of each located image if the map has no
+        calibration.
+        """
         calibrated = any(pose.covariance is not None for _, pose in self.located)
         return [(number, pose) for number, pose in self.located if pose.trusted or not calibrated]
 
@@ -96,7 +107,10 @@ class Poses:
     @cached_property
     def stamps(self) -> list[int]:
         """The times of the images in nanoseconds; without times, image number n is at n seconds."""
-        return [pose.time or 0 if self.timed else number * 10**9 for number, pose in enumerate(self.poses)]
+        return [
+            pose.time or 0 if self.timed else number * 10**9
+            for number, pose in enumerate(self.poses)
+        ]
 
 
 def poses_of_locations(
@@ -117,7 +131,9 @@ def poses_of_locations(
     return Poses(landmarks.frame, poses, landmarks, places, images, truth)
 
 
-def poses_of_estimates(landmarks: Landmarks, estimates: Sequence[Estimate], images: Sequence[str | Path]) -> Poses:
+def poses_of_estimates(
+    landmarks: Landmarks, estimates: Sequence[Estimate], images: Sequence[str | Path]
+) -> Poses:
     """A followed camera; `images` are its files, or the names of its images if they have no files."""
     return Poses(
         landmarks.frame,
@@ -144,22 +160,45 @@ def poses_of_places(places: Places) -> Poses:
     """The true positions of a table, whose places are in one frame."""
     frame = next(iter(places.frames.values()))
     if len(places.frames) > 1:
-        raise BadInputError(f"the places are in {len(places.frames)} frames, but a file of positions has one frame")
+        raise BadInputError(
+            f"the places are in {len(places.frames)} frames, but a file of positions has one frame"
+        )
     poses = []
     for row, position in enumerate(places.positions.tolist()):
         yaw = float(places.yaw[row])
         image = _image_of(places, row)
-        record = {"image": image["name"], "coordinates": position, "yaw": None if np.isnan(yaw) else yaw}
-        record |= {"sequence": image["sequence"], "condition": str(places.condition[row]), "frame": frame.name}
-        poses.append(Pose(**image, record=record, position=tuple(position), heading=record["yaw"], trusted=True))
+        record = {
+            "image": image["name"],
+            "coordinates": position,
+            "yaw": None if np.isnan(yaw) else yaw,
+        }
+        record |= {
+            "sequence": image["sequence"],
+            "condition": str(places.condition[row]),
+            "frame": frame.name,
+        }
+        poses.append(
+            Pose(
+                **image,
+                record=record,
+                position=tuple(position),
+                heading=record["yaw"],
+                trusted=True,
+            )
+        )
     return Poses(frame, poses, places=places)
 
 
 def known_positions(landmarks: Landmarks, places: Places, paths: Sequence[Path]) -> Floats:
-    """True positions (n, k) of the places, from those `paths` that are tables in the map's frame; NaN if unknown."""
+    """True positions (n, k) of the places, from those `paths` that are tables in the map's frame;
+    NaN if unknown.
+    """
     known: dict[Path, Floats] = {}
     for table in (load_places(path) for path in paths if is_table(path)):
-        if table.dimensions == landmarks.dimensions and table.frames.get(landmarks.frame.name) == landmarks.frame:
+        if (
+            table.dimensions == landmarks.dimensions
+            and table.frames.get(landmarks.frame.name) == landmarks.frame
+        ):
             table = table.where(frame=landmarks.frame.name)
             known |= dict(zip(table.files, table.positions, strict=True))
     unknown = np.full(landmarks.dimensions, np.nan)
@@ -184,7 +223,9 @@ def _image_of(places: Places, row: int) -> dict[str, Any]:
 def _pose_of(location: Location, landmarks: Landmarks) -> dict[str, Any]:
     coverage = location.coverage
     if coverage is None:
-        coverage = USUAL_COVERAGE if landmarks.calibration is None else landmarks.calibration.coverage
+        coverage = (
+            USUAL_COVERAGE if landmarks.calibration is None else landmarks.calibration.coverage
+        )
     deviation = None
     if location.heading_error is not None:
         deviation = location.heading_error / NormalDist().inv_cdf((1 + coverage) / 2)

@@ -15,18 +15,25 @@ from mappable.places.images import Fit, Size, load_image
 from mappable.progress import track
 
 IMAGE, TIME = "image", "time"  # names of the timelines
-DEFAULT_SIZE: Size = (320, 240)  # width and height of images in pixels, if the map records no encoder
+# Width and height of images in pixels, if the map records no encoder.
+DEFAULT_SIZE: Size = (320, 240)
 CIRCLE_POINTS, JPEG_QUALITY = 64, 85  # points on a circle; quality of JPEG images in percent
 GRAY, GREEN, ORANGE, BLUE = (150, 150, 150), (60, 190, 90), (240, 150, 40), (80, 150, 250)
 
 
 def check_rerun(poses: Poses) -> str | None:
     """Why a recording cannot be written; None if it can."""
-    return None if poses.needed_map and find_spec("rerun") else f"recordings need rerun-sdk; {install_extra('rerun')}"
+    return (
+        None
+        if poses.needed_map and find_spec("rerun")
+        else f"recordings need rerun-sdk; {install_extra('rerun')}"
+    )
 
 
 def write_rerun(file: Path, poses: Poses) -> int:
-    """Write landmarks, estimates and true positions; and per image its estimate, ellipse, picture and reason."""
+    """Write landmarks, estimates and true positions; and per image its estimate, ellipse, picture
+    and reason.
+    """
     write_atomically(file, lambda stream: _record(poses, Path(stream.name)))
     return len(poses.located)
 
@@ -42,7 +49,11 @@ def _record(poses: Poses, file: Path) -> None:
     stream.log("world", rerun.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
     _points(stream, "world/landmarks", poses.needed_map.places.positions, GRAY, 3.0)
     _points(
-        stream, "world/estimates", np.array([pose.xyz for pose in located]), [_color(pose) for pose in located], 3.0
+        stream,
+        "world/estimates",
+        np.array([pose.xyz for pose in located]),
+        [_color(pose) for pose in located],
+        3.0,
     )
     if poses.truth is not None:
         _points(stream, "world/truth", poses.truth[np.isfinite(poses.truth).all(axis=1)], BLUE, 3.0)
@@ -51,13 +62,21 @@ def _record(poses: Poses, file: Path) -> None:
         stream.set_time(IMAGE, sequence=number)
         if poses.timed:
             stream.set_time(TIME, timestamp=np.datetime64(poses.stamps[number], "ns"))
-        stream.log("query/says", rerun.TextDocument(f"{pose.name}\n{'trusted' if pose.trusted else pose.reason}"))
+        stream.log(
+            "query/says",
+            rerun.TextDocument(f"{pose.name}\n{'trusted' if pose.trusted else pose.reason}"),
+        )
         stream.log("world/now", rerun.Clear(recursive=True))
         if pose.position is not None:
             center = np.array(pose.xyz)
-            stream.log("world/now/estimate", rerun.Points3D(center[None], colors=_color(pose), radii=-6.0))
+            stream.log(
+                "world/now/estimate", rerun.Points3D(center[None], colors=_color(pose), radii=-6.0)
+            )
             if pose.ellipse is not None:
-                stream.log("world/now/ellipse", rerun.LineStrips3D([ring(center, pose.ellipse)], colors=_color(pose)))
+                stream.log(
+                    "world/now/ellipse",
+                    rerun.LineStrips3D([ring(center, pose.ellipse)], colors=_color(pose)),
+                )
             stream.log("query/image", _picture(poses, number))
     stream.flush()
     stream.disconnect()
@@ -68,7 +87,9 @@ def _points(stream: Any, entity: str, positions: Floats, colors: Any, radius: fl
     import rerun
 
     if len(positions):
-        stream.log(entity, rerun.Points3D(in_space(positions), colors=colors, radii=-radius), static=True)
+        stream.log(
+            entity, rerun.Points3D(in_space(positions), colors=colors, radii=-radius), static=True
+        )
 
 
 def _color(pose: Pose) -> tuple[int, int, int]:

@@ -24,8 +24,9 @@ def write_json(file: Path, poses: Poses) -> int:
 def write_csv(file: Path, poses: Poses) -> int:
     """Write one row per image, without a value where it is unknown.
 
-    Coordinates become x, y (and z). The covariance becomes covariance_xx, covariance_xy, covariance_yy and so on.
-    Candidates and places become one cell with the ids of their landmarks, separated by "|".
+    Coordinates become x, y (and z). The covariance becomes covariance_xx, covariance_xy,
+    covariance_yy and so on. Candidates and places become one cell with the ids of their landmarks,
+    separated by "|".
     """
     rows = [cells(pose.record) for pose in poses.poses]
     widest: dict[str, Any] = max(rows, key=len, default={})
@@ -56,7 +57,10 @@ def check_drive(poses: Poses) -> str | None:
     """Why the images are not one drive, which is all that a TUM file stores; None if they are."""
     names = [] if poses.places is None else sorted(set(poses.places.sequence))
     if len(names) > 1:
-        return f"the images are of {len(names):,} sequences, such as {names[0]!r}, but a TUM file stores one drive"
+        return (
+            f"the images are of {len(names):,} sequences, such as {names[0]!r}, but a TUM file"
+            " stores one drive"
+        )
     return None
 
 
@@ -70,7 +74,9 @@ def cells(record: dict[str, Any]) -> dict[str, Any]:
             size = len(record.get("coordinates") or record["position"])
             for second in range(size):
                 for first in range(second + 1):
-                    row[f"{name}_{AXES[first]}{AXES[second]}"] = "" if value is None else value[first][second]
+                    row[f"{name}_{AXES[first]}{AXES[second]}"] = (
+                        "" if value is None else value[first][second]
+                    )
         elif name in ("candidates", "places"):
             row[name] = "|".join(near["landmark"] for near in value)
         else:

@@ -17,7 +17,9 @@ from mappable.exchange.tables import check_drive, write_csv, write_json, write_t
 
 @dataclass(frozen=True)
 class Writer:
-    """A format: `write` returns the number of written positions; `check` says before the work why it cannot write."""
+    """A format: `write` returns the number of written positions; `check` says before the work why
+    it cannot write.
+    """
 
     write: Callable[[Path, Poses], int]
     check: Callable[[Poses], str | None] = lambda poses: None
@@ -47,7 +49,9 @@ def check_outputs(outputs: Sequence[Path], poses: Poses) -> None:
     """Raise if an output cannot be written. Before images are located, `poses` has no poses."""
     for file in outputs:
         if file.suffix not in WRITERS:
-            raise BadInputError(f"{file}: the suffix is {shown(file.suffix)}, expected one of: {listed(WRITERS)}")
+            raise BadInputError(
+                f"{file}: the suffix is {shown(file.suffix)}, expected one of: {listed(WRITERS)}"
+            )
         if problem := WRITERS[file.suffix].check(poses):
             raise BadInputError(f"{file}: {problem}")
     if len({file.resolve() for file in outputs}) < len(outputs):
@@ -58,5 +62,6 @@ def write_poses(outputs: Sequence[Path], poses: Poses) -> list[str]:
     """Write each output in the format of its suffix; return one sentence per output."""
     written = [WRITERS[file.suffix].write(file, poses) for file in outputs]
     return [
-        f"{count:,} of {len(poses):,} positions written to {file}" for file, count in zip(outputs, written, strict=True)
+        f"{count:,} of {len(poses):,} positions written to {file}"
+        for file, count in zip(outputs, written, strict=True)
     ]

@@ -1,4 +1,6 @@
-"""The description in an encoder file: how the encoder was made, which images it takes, what its distances mean."""
+"""The description in an encoder file: how the encoder was made, which images it takes, what its
+distances mean.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -23,13 +25,17 @@ class About:
     """The description that is stored with an encoder's weights.
 
     - `weights`: the weight set from which training started, or "random".
-    - `size`: (width, height) of the images. `mean` and `std` normalize RGB in [0, 1] as the weight set expects.
-    - `dimensions`: numbers in a descriptor after the reduction; None if it keeps all numbers of the aggregator.
+    - `size`: (width, height) of the images. `mean` and `std` normalize RGB in [0, 1] as the weight
+      set expects.
+    - `dimensions`: numbers in a descriptor after the reduction; None if it keeps all numbers of the
+      aggregator.
     - `model`: configuration of a backbone that is a vision model of transformers.
-    - `init_source`: images that gave the clusters: "train", or a folder; "" if there are no clusters yet.
-    - `positive_radius` and `negative_radius`: in `unit`. `feature_scale_squared`: the paper's F². All of them are
-      unknown before training.
-    - `proportional`: whether a geometric loss made squared feature distances follow squared distances in the world.
+    - `init_source`: images that gave the clusters: "train", or a folder; "" if there are no
+      clusters yet.
+    - `positive_radius` and `negative_radius`: in `unit`. `feature_scale_squared`: the paper's F².
+      All of them are unknown before training.
+    - `proportional`: whether a geometric loss made squared feature distances follow squared
+      distances in the world.
     - `data`: fingerprint of the training images. `sequences`: the sequences of the training images.
     - `foreign`: name, code version and license of an encoder that is not ours; {} for ours.
     - `version`: version of mappable.
@@ -63,7 +69,11 @@ class About:
 
         None if training did not make the two proportional.
         """
-        if not self.proportional or self.positive_radius is None or self.feature_scale_squared is None:
+        if (
+            not self.proportional
+            or self.positive_radius is None
+            or self.feature_scale_squared is None
+        ):
             return None
         return self.positive_radius**2 / self.feature_scale_squared
 
@@ -72,12 +82,15 @@ class About:
         names = ("backbone", "clusters", "dimensions", "size", "fit", "mean", "std")
         found = {name: getattr(self, name) for name in names}
         if self.model is not None:
-            found |= {"backbone": "transformers", "model": self.model}  # wherever the model came from
+            # Wherever the model came from.
+            found |= {"backbone": "transformers", "model": self.model}
         return found
 
     def to_json(self) -> dict[str, Any]:
         """All fields and lambda, as JSON values."""
-        return asdict(self) | {"squared_distance_per_squared_feature": self.squared_distance_per_squared_feature}
+        return asdict(self) | {
+            "squared_distance_per_squared_feature": self.squared_distance_per_squared_feature
+        }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "About":
@@ -87,7 +100,11 @@ class About:
         mean, std = (tuple(float(value) for value in known[name]) for name in ("mean", "std"))
         if len(mean) != 3 or len(std) != 3:
             raise ValueError("mean and std must have three values")
-        foreign = {name: str(known["foreign"][name]) for name in ("name", "code", "license") if known["foreign"]}
+        foreign = {
+            name: str(known["foreign"][name])
+            for name in ("name", "code", "license")
+            if known["foreign"]
+        }
         return cls(
             **known
             | {

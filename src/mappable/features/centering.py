@@ -4,15 +4,20 @@ import numpy as np
 
 from mappable.arrays import Floats32, Strings
 
-PRIOR_IMAGES = 10.0  # weight of the mean of all visits; half or twice changes found images by at most 0.6 points
+# Weight of the mean of all visits; half or twice changes found images by at most 0.6 points.
+PRIOR_IMAGES = 10.0
 
 
 def without_visit_means(descriptors: Floats32, visits: Strings) -> Floats32:
-    """Descriptors (n, dimensions) of length one without the mean of their visit; `visits` (n,) names the visits.
+    """Descriptors (n, dimensions) of length one without the mean of their visit; `visits` (n,)
+    names the visits.
 
-    The mean of a visit is shrunk to the mean of all visits, because a few images also share what is at their place.
+    The mean of a visit is shrunk to the mean of all visits, because a few images also share what is
+    at their place.
     """
-    overall = np.mean([descriptors[visits == visit].mean(axis=0) for visit in np.unique(visits)], axis=0)
+    overall = np.mean(
+        [descriptors[visits == visit].mean(axis=0) for visit in np.unique(visits)], axis=0
+    )
     centered = np.empty_like(descriptors)
     for visit in np.unique(visits):
         images = descriptors[visits == visit]

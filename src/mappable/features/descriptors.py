@@ -18,7 +18,8 @@ from mappable.places.table import Places
 from mappable.progress import track
 
 TOLERANCE = 1e-3  # allowed error of a length of one; half-precision rounding stays well below it
-MAX_LENGTH = 2**20  # numbers of a descriptor in hloc's file; their real number may need no space in the file
+# Numbers of a descriptor in hloc's file; their real number may need no space in the file.
+MAX_LENGTH = 2**20
 ROWS_AT_ONCE = 1024  # keeps the additional memory small
 
 
@@ -26,8 +27,8 @@ ROWS_AT_ONCE = 1024  # keeps the additional memory small
 class Described:
     """Places with their descriptors (n, D), in the same order, float32 and of length one.
 
-    `encoder` is the fingerprint of the encoder, and `about` its description. Both are None if the file does not record
-    them.
+    `encoder` is the fingerprint of the encoder, and `about` its description. Both are None if the
+    file does not record them.
     """
 
     places: Places
@@ -38,22 +39,30 @@ class Described:
 
 
 def read_descriptors(source: Path, places: Places | None = None) -> Described:
-    """Read the descriptors of `places` from a folder made by `mappable embed`, an .npy file (n, D), or hloc's .h5 file.
+    """Read the descriptors of `places` from a folder made by `mappable embed`, an .npy file (n, D),
+    or hloc's .h5 file.
 
-    A folder has its own table. `places` may be a subset of it, which is found by place_id. An .npy file has one row per
-    place, in the order of `places`. In hloc's file, the path of each place is looked up. Descriptors of another length
-    are scaled to length one, with a warning in `notes`.
+    A folder has its own table. `places` may be a subset of it, which is found by place_id. An .npy
+    file has one row per place, in the order of `places`. In hloc's file, the path of each place is
+    looked up. Descriptors of another length are scaled to length one, with a warning in `notes`.
     """
     if source.is_dir():
         described = _read_folder(source, places)
     elif not source.is_file():
         raise BadInputError(f"{source}: no such file or folder of descriptors")
     elif source.suffix not in (".npy", ".h5", ".hdf5"):
-        raise BadInputError(f"{source}: expected a .npy file, an .h5 file (hloc), or a folder made by `mappable embed`")
+        raise BadInputError(
+            f"{source}: expected a .npy file, an .h5 file (hloc), or a folder made by `mappable"
+            " embed`"
+        )
     elif places is None:
-        raise BadInputError(f"{source}: does not record the places of its descriptors; give their table too")
+        raise BadInputError(
+            f"{source}: does not record the places of its descriptors; give their table too"
+        )
     elif not len(places):
-        raise BadInputError(f"{source}: the table of places is empty, so that no descriptor can be read")
+        raise BadInputError(
+            f"{source}: the table of places is empty, so that no descriptor can be read"
+        )
     else:
         read = _read_array if source.suffix == ".npy" else _read_hloc
         described = Described(places, read(source, places))
@@ -64,14 +73,21 @@ def check_descriptors(descriptors: NDArray[np.floating[Any]], places: Places) ->
     """Raise unless these are descriptors (n, D) of length one, with one row per place."""
     if descriptors.ndim != 2 or len(descriptors) != len(places) or not descriptors.shape[1]:
         raise BadInputError(
-            f"{len(places):,} places, but descriptors of shape {descriptors.shape}; expected one row per place"
+            f"{len(places):,} places, but descriptors of shape {descriptors.shape}; expected one"
+            " row per place"
         )
     lengths = _lengths(descriptors)
     wrong = np.flatnonzero(~(np.abs(lengths - 1) <= TOLERANCE))
     if len(wrong):
         row = int(wrong[0])
-        problem = f"length {lengths[row]:.4g}, not 1" if np.isfinite(lengths[row]) else "NaN or infinite numbers"
-        raise BadInputError(f"the descriptor of place {row} ({shown(places.place_id[row])}) has {problem}")
+        problem = (
+            f"length {lengths[row]:.4g}, not 1"
+            if np.isfinite(lengths[row])
+            else "NaN or infinite numbers"
+        )
+        raise BadInputError(
+            f"the descriptor of place {row} ({shown(places.place_id[row])}) has {problem}"
+        )
 
 
 def _scale_to_length_one(described: Described, source: Path) -> Described:
@@ -82,10 +98,14 @@ def _scale_to_length_one(described: Described, source: Path) -> Described:
     if len(unusable):
         row = int(unusable[0])
         problem = "is zero" if lengths[row] == 0 else "has NaN or infinite numbers"
-        raise BadInputError(f"{source}: the descriptor of place {row} ({shown(places.place_id[row])}) {problem}")
+        raise BadInputError(
+            f"{source}: the descriptor of place {row} ({shown(places.place_id[row])}) {problem}"
+        )
     other = np.flatnonzero(np.abs(lengths - 1) > TOLERANCE)
     descriptors[other] /= lengths[other, None].astype(np.float32)
-    notes = warn("descriptors did not have length one and were scaled to it", places.place_id[other])
+    notes = warn(
+        "descriptors did not have length one and were scaled to it", places.place_id[other]
+    )
     return Described(places, descriptors, described.encoder, described.about, notes)
 
 
@@ -111,24 +131,35 @@ def _read_folder(folder: Path, places: Places | None) -> Described:
     row_of = {place_id: row for row, place_id in enumerate(table.place_id)}
     missing = [place_id for place_id in places.place_id if place_id not in row_of]
     if missing:
-        raise BadInputError(f"{folder}: no descriptor of place {shown(missing[0])}; describe it with `mappable embed`")
-    return Described(places, descriptors[[row_of[place_id] for place_id in places.place_id]], encoder, about)
+        raise BadInputError(
+            f"{folder}: no descriptor of place {shown(missing[0])}; describe it with `mappable"
+            " embed`"
+        )
+    return Described(
+        places, descriptors[[row_of[place_id] for place_id in places.place_id]], encoder, about
+    )
 
 
 def _read_array(file: Path, places: Places) -> Floats32:
     array = read_npy(file, mapped=True)
     if array.dtype.kind != "f" or array.ndim != 2:
         raise BadInputError(
-            f"{file}: the array is {array.dtype} of shape {array.shape}, expected floating-point numbers (n, D)"
+            f"{file}: the array is {array.dtype} of shape {array.shape}, expected floating-point"
+            " numbers (n, D)"
         )
     if len(array) != len(places):
-        raise BadInputError(f"{file}: {len(array):,} descriptors, expected one per place ({len(places):,} places)")
-    with np.errstate(over="ignore"):  # a number that is too large becomes infinite, which is reported later
+        raise BadInputError(
+            f"{file}: {len(array):,} descriptors, expected one per place ({len(places):,} places)"
+        )
+    # A number that is too large becomes infinite, which is reported later.
+    with np.errstate(over="ignore"):
         return np.array(array, dtype=np.float32)
 
 
 def _read_hloc(file: Path, places: Places) -> Floats32:
-    """Read a file with one group per relative image path, each with the data set `global_descriptor`."""
+    """Read a file with one group per relative image path, each with the data set
+    `global_descriptor`.
+    """
     check_hloc(file)
     import h5py
 
@@ -141,7 +172,8 @@ def _read_hloc(file: Path, places: Places) -> Floats32:
                 if descriptor.shape != first.shape:
                     expected = f"expected {first.shape} like {shown(places.path[0])}"
                     raise BadInputError(
-                        f"{file}: the descriptor of {shown(path)} has shape {descriptor.shape}, {expected}"
+                        f"{file}: the descriptor of {shown(path)} has shape {descriptor.shape},"
+                        f" {expected}"
                     )
                 descriptors[row] = descriptor
             return descriptors
@@ -154,13 +186,18 @@ def _read_hloc_descriptor(opened: Any, file: Path, path: str) -> NDArray[Any]:
         stored = opened[path]["global_descriptor"]
         shape, kind = tuple(stored.shape), stored.dtype
         elsewhere = stored.external or stored.is_virtual or stored.file.filename != opened.filename
-    except (KeyError, TypeError, ValueError, AttributeError):  # it is missing, or something else has its name
-        raise BadInputError(f"{file}: no descriptor of {shown(path)} (hloc's {path}/global_descriptor)") from None
+    # It is missing, or something else has its name.
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise BadInputError(
+            f"{file}: no descriptor of {shown(path)} (hloc's {path}/global_descriptor)"
+        ) from None
     if kind.kind != "f" or len(shape) != 1 or shape[0] > MAX_LENGTH:
         raise BadInputError(
             f"{file}: the descriptor of {shown(path)} is {kind} of shape {shape}, "
             f"expected a vector of up to {MAX_LENGTH:,} floating-point numbers"
         )
     if elsewhere:
-        raise BadInputError(f"{file}: the descriptor of {shown(path)} is in another file; copy it into this one")
+        raise BadInputError(
+            f"{file}: the descriptor of {shown(path)} is in another file; copy it into this one"
+        )
     return np.asarray(stored[()])

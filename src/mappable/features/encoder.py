@@ -1,4 +1,6 @@
-"""The encoder: preprocessing and network in one object that turns an image into a descriptor of length one."""
+"""The encoder: preprocessing and network in one object that turns an image into a descriptor of
+length one.
+"""
 
 import hashlib
 import json
@@ -33,14 +35,16 @@ from mappable.randomness import Purpose, generator
 
 DEFAULT_WEIGHTS = "vgg16-v1"
 RANDOM_WEIGHTS = "random"  # instead of a weight set; images are normalized as for the default one
-NORMALIZATION = "normalisation"  # this name is in ONNX files, so it counts in their fingerprints; codespell:ignore
+# This name is in ONNX files, so it counts in their fingerprints.
+NORMALIZATION = "normalisation"  # codespell:ignore
 
 
 class Encoder(nn.Module, ImageEncoder):
-    """Turns uint8 images (n, height, width, 3) into descriptors (n, dimensions), float32 and of length one.
+    """Turns uint8 images (n, height, width, 3) into descriptors (n, dimensions), float32 and of
+    length one.
 
-    `Encoder.create` makes a new encoder, whose aggregator must then be initialized with images. `Encoder.load` reads a
-    saved encoder.
+    `Encoder.create` makes a new encoder, whose aggregator must then be initialized with images.
+    `Encoder.load` reads a saved encoder.
     """
 
     backbone: Backbone
@@ -60,8 +64,11 @@ class Encoder(nn.Module, ImageEncoder):
         self.reduction = None
         if min(about.size) < self.backbone.stride:
             size, smallest = f"{about.size[0]}x{about.size[1]}", self.backbone.stride
-            raise BadInputError(f"size is {size}, expected at least {smallest}x{smallest} for {about.backbone}")
-        # Not on the meta device, where a multiplication loads PyTorch's compiler, which takes a second.
+            raise BadInputError(
+                f"size is {size}, expected at least {smallest}x{smallest} for {about.backbone}"
+            )
+        # Not on the meta device, where a multiplication loads PyTorch's compiler, which takes a
+        # second.
         normalization = 255 * torch.tensor((about.mean, about.std), device="cpu")
         self.register_buffer(NORMALIZATION, normalization, persistent=False)
         for parameter in self.parameters():
@@ -81,37 +88,52 @@ class Encoder(nn.Module, ImageEncoder):
         dimensions: int | None = None,
         seed: int = 0,
     ) -> "Encoder":
-        """Make a new encoder for images of `size` (width, height), with a named weight set, or "random" ones by `seed`.
+        """Make a new encoder for images of `size` (width, height), with a named weight set, or
+        "random" ones by `seed`.
 
-        `weights_file` is a file with the weight set, to use instead of a download. `backbone` is by default that of
-        the weight set; random weights are by default those of VGG-16. The weights of a backbone "transformers:NAME" are
-        by default its own, "pretrained". `dimensions` is the largest length of a descriptor (default: all numbers that
-        the aggregator gives).
+        `weights_file` is a file with the weight set, to use instead of a download. `backbone` is by
+        default that of the weight set; random weights are by default those of VGG-16. The weights
+        of a backbone "transformers:NAME" are by default its own, "pretrained". `dimensions` is the
+        largest length of a descriptor (default: all numbers that the aggregator gives).
         """
         if backbone is not None and backbone.startswith(PREFIX):
             about = About(weights=weights or PRETRAINED, size=size, fit=fit, backbone=backbone)
-            return cls._with_model(replace(about, clusters=clusters, dimensions=dimensions), weights_file, seed)
+            return cls._with_model(
+                replace(about, clusters=clusters, dimensions=dimensions), weights_file, seed
+            )
         weights = weights or DEFAULT_WEIGHTS
         if weights == RANDOM_WEIGHTS and weights_file is not None:
-            raise BadInputError(f"{weights_file}: random weights need no file; set weights to the name of its set")
+            raise BadInputError(
+                f"{weights_file}: random weights need no file; set weights to the name of its set"
+            )
         chosen = find_weights(DEFAULT_WEIGHTS if weights == RANDOM_WEIGHTS else weights)
         backbone = backbone or chosen.backbone
         check_backbone(weights, backbone)
-        about = About(weights=weights, size=size, fit=fit, clusters=clusters, mean=chosen.mean, std=chosen.std)
+        about = About(
+            weights=weights, size=size, fit=fit, clusters=clusters, mean=chosen.mean, std=chosen.std
+        )
         encoder = cls(replace(about, backbone=backbone, dimensions=dimensions))
         if weights == RANDOM_WEIGHTS:
             _draw_weights(encoder.backbone, seed)
         else:
             tensors = load_weights(weights, weights_file)
-            copy_tensors(encoder.backbone.state_dict(), tensors, f"weights {weights!r} for backbone {backbone!r}")
+            copy_tensors(
+                encoder.backbone.state_dict(),
+                tensors,
+                f"weights {weights!r} for backbone {backbone!r}",
+            )
         return encoder
 
     @classmethod
     def _with_model(cls, about: About, weights_file: Path | None, seed: int) -> "Encoder":
-        """Make a new encoder with a model of transformers, which brings its weights and its normalization."""
+        """Make a new encoder with a model of transformers, which brings its weights and its
+        normalization.
+        """
         if about.weights not in (PRETRAINED, RANDOM_WEIGHTS) or weights_file is not None:
             given = weights_file or about.weights
-            raise BadInputError(f"weights of {about.backbone} must be {PRETRAINED} or {RANDOM_WEIGHTS}, got {given}")
+            raise BadInputError(
+                f"weights of {about.backbone} must be {PRETRAINED} or {RANDOM_WEIGHTS}, got {given}"
+            )
         found = fetch_model(about.backbone.removeprefix(PREFIX))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)  # of random weights
@@ -147,7 +169,9 @@ class Encoder(nn.Module, ImageEncoder):
         return self.backbone.lower(images)
 
     def local(self, activations: Tensor) -> Tensor:
-        """Local descriptors (n, locations, channels) of `lower`'s output, float32 and of length one."""
+        """Local descriptors (n, locations, channels) of `lower`'s output, float32 and of length
+        one.
+        """
         return unit(self._maps(activations).float().permute(0, 2, 3, 1).flatten(1, 2))
 
     def upper(self, activations: Tensor) -> Tensor:
@@ -160,7 +184,9 @@ class Encoder(nn.Module, ImageEncoder):
         return self.aggregator.forward(self._maps(activations))
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Descriptors (n, dimensions) for uint8 images (n, height, width, 3) on the encoder's device."""
+        """Descriptors (n, dimensions) for uint8 images (n, height, width, 3) on the encoder's
+        device.
+        """
         return self.upper(self.lower(pixels))
 
     def _maps(self, activations: Tensor) -> Tensor:
@@ -169,8 +195,11 @@ class Encoder(nn.Module, ImageEncoder):
         return self.backbone.upper(activations)
 
     def for_queries(self) -> Callable[[Pixels], Floats32]:
-        """A function that describes a few decoded images with low latency: `embed` of a `FastEncoder`."""
-        from mappable.features.fast_encoder import FastEncoder  # here, because it imports this module
+        """A function that describes a few decoded images with low latency: `embed` of a
+        `FastEncoder`.
+        """
+        # Here, because it imports this module.
+        from mappable.features.fast_encoder import FastEncoder
 
         return FastEncoder(self).embed
 
@@ -183,7 +212,8 @@ class Encoder(nn.Module, ImageEncoder):
         """Raise if the aggregator has not been initialized."""
         if not self.about.init_source:
             raise BadInputError(
-                "this encoder has no clusters yet; call initialize with images, or load a trained encoder"
+                "this encoder has no clusters yet; call initialize with images, or load a trained"
+                " encoder"
             )
 
     def initialize(
@@ -197,20 +227,34 @@ class Encoder(nn.Module, ImageEncoder):
         batch_size: int | None = None,
         precision: Precision = "auto",
     ) -> None:
-        """Set the aggregator's parameters from at most `most` random images, with `locations` local descriptors each.
+        """Set the aggregator's parameters from at most `most` random images, with `locations` local
+        descriptors each.
 
         Then fit the reduction, if there is one, to at most 4,096 random images.
         `source` records where the images come from: "train", or a folder.
         """
         local_of, available = self._reader(self.local, images, batch_size, precision)
-        self.initialize_by(local_of, available, source=source, most=most, locations=locations, seed=seed)
+        self.initialize_by(
+            local_of, available, source=source, most=most, locations=locations, seed=seed
+        )
         if self.about.dimensions is not None:
-            self.reduce(images, self.about.dimensions, seed=seed, batch_size=batch_size, precision=precision)
+            self.reduce(
+                images, self.about.dimensions, seed=seed, batch_size=batch_size, precision=precision
+            )
 
     def initialize_by(
-        self, local_of: Callable[[Ints], Tensor], available: int, *, source: str, most: int, locations: int, seed: int
+        self,
+        local_of: Callable[[Ints], Tensor],
+        available: int,
+        *,
+        source: str,
+        most: int,
+        locations: int,
+        seed: int,
     ) -> None:
-        """Like `initialize`, with a function that returns the local descriptors of some of the `available` images."""
+        """Like `initialize`, with a function that returns the local descriptors of some of the
+        `available` images.
+        """
         sample = sample_local(local_of, available, images=most, locations=locations, seed=seed)
         self.aggregator.initialize(sample, seed)
         self.about = replace(self.about, init_source=source)
@@ -224,9 +268,11 @@ class Encoder(nn.Module, ImageEncoder):
         batch_size: int | None = None,
         precision: Precision = "auto",
     ) -> None:
-        """Fit a reduction to at most 2,048 random images, such as the images of a map; see `fit_reduction`.
+        """Fit a reduction to at most 2,048 random images, such as the images of a map; see
+        `fit_reduction`.
 
-        It replaces an earlier reduction. An aggregator that gives no more than `dimensions` numbers keeps them.
+        It replaces an earlier reduction. An aggregator that gives no more than `dimensions` numbers
+        keeps them.
         """
         aggregate_of, available = self._reader(self.aggregate, images, batch_size, precision)
         self.reduce_by(aggregate_of, available, dimensions=dimensions, seed=seed)
@@ -239,24 +285,41 @@ class Encoder(nn.Module, ImageEncoder):
         dimensions: int,
         seed: int,
     ) -> None:
-        """Like `reduce`, with a function that returns descriptors of some `available` images before the reduction."""
+        """Like `reduce`, with a function that returns descriptors of some `available` images before
+        the reduction.
+        """
         if dimensions >= self.aggregator.dimensions:
             self.about = replace(self.about, dimensions=None)
             return
-        rows = np.sort(generator(seed, Purpose.REDUCTION_IMAGES).permutation(available)[:MOST_IMAGES])
+        rows = np.sort(
+            generator(seed, Purpose.REDUCTION_IMAGES).permutation(available)[:MOST_IMAGES]
+        )
         self.reduction = fit_reduction(aggregate_of(rows), dimensions, parts=self.about.clusters)
         self.about = replace(self.about, dimensions=self.reduction.dimensions)
 
     def _reader(
-        self, upper: Callable[[Tensor], Tensor], images: AnyImages, batch_size: int | None, precision: Precision
+        self,
+        upper: Callable[[Tensor], Tensor],
+        images: AnyImages,
+        batch_size: int | None,
+        precision: Precision,
     ) -> tuple[Callable[[Ints], Tensor], int]:
-        """A function that computes `upper` of `lower` for some rows of the images, and the number of images."""
+        """A function that computes `upper` of `lower` for some rows of the images, and the number
+        of images.
+        """
         inputs = HostInputs(images_of(images, self.about.size, self.about.fit))
 
         def network(batch: Tensor) -> Tensor:
             return upper(self.lower(batch))
 
-        found = partial(describe, network, inputs, device=self.device, batch_size=batch_size, precision=precision)
+        found = partial(
+            describe,
+            network,
+            inputs,
+            device=self.device,
+            batch_size=batch_size,
+            precision=precision,
+        )
         return found, len(inputs)
 
     @property
@@ -279,13 +342,19 @@ class Encoder(nn.Module, ImageEncoder):
 
     @classmethod
     def load(cls, file: Path | str, device: torch.device | str = "cpu") -> "Encoder":
-        """Load an encoder that `save` wrote. On the same machine, its descriptors are bit-identical."""
+        """Load an encoder that `save` wrote. On the same machine, its descriptors are
+        bit-identical.
+        """
         about, tensors = read_encoder(Path(file))
         try:
             encoder = cls(about)
             if SIGNS in tensors:
                 encoder.reduction = Reduction.load(tensors, encoder.aggregator.dimensions)
-            learned = {name: tensor for name, tensor in tensors.items() if not name.startswith("reduction.")}
+            learned = {
+                name: tensor
+                for name, tensor in tensors.items()
+                if not name.startswith("reduction.")
+            }
             copy_tensors(encoder._learned(), learned, str(file))
         except BadInputError as error:
             raise BadInputError(f"{file}: {str(error).removeprefix(f'{file}: ')}") from None
@@ -296,9 +365,15 @@ class Encoder(nn.Module, ImageEncoder):
         return encoder.to(device)
 
     def _learned(self) -> dict[str, Tensor]:
-        """All learned tensors by their names in the file. The backbone's names are those of torchvision's files."""
+        """All learned tensors by their names in the file. The backbone's names are those of
+        torchvision's files.
+        """
         tensors = self.state_dict().items()
-        return {name.removeprefix("backbone."): value for name, value in tensors if not name.startswith("reduction.")}
+        return {
+            name.removeprefix("backbone."): value
+            for name, value in tensors
+            if not name.startswith("reduction.")
+        }
 
     def _tensors(self) -> dict[str, Tensor]:
         """All tensors on which descriptors depend, as the file has them."""

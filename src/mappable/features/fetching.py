@@ -16,7 +16,9 @@ MEGABYTE = 1_000_000
 
 
 def fetch(url: str, target: Path, sha256: str = "") -> None:
-    """Download `url` to the file `target`. The hash of its content must begin with the digits `sha256`."""
+    """Download `url` to the file `target`. The hash of its content must begin with the digits
+    `sha256`.
+    """
     request = Request(url, headers={"User-Agent": "mappable"})  # noqa: S310 - the program, not a file, has the address
     try:
         with urlopen(request, timeout=TIMEOUT_SECONDS) as response, target.open("wb") as stream:  # noqa: S310
@@ -26,10 +28,14 @@ def fetch(url: str, target: Path, sha256: str = "") -> None:
                     stream.write(chunk)
                     advance(1)
     except (OSError, ValueError, HTTPException) as error:
-        raise BadInputError(f"{url}: cannot be downloaded ({getattr(error, 'reason', None) or error})") from None
+        raise BadInputError(
+            f"{url}: cannot be downloaded ({getattr(error, 'reason', None) or error})"
+        ) from None
     found = sha256_of(target)
     if not found.startswith(sha256.lower()):
-        raise BadInputError(f"{url}: another file, or incomplete: its SHA-256 is {found}, expected {sha256}")
+        raise BadInputError(
+            f"{url}: another file, or incomplete: its SHA-256 is {found}, expected {sha256}"
+        )
 
 
 def is_reachable(url: str, seconds: float = 2.0) -> bool:

@@ -1,7 +1,8 @@
 """The encoder file: safetensors, with the encoder's description as JSON in the metadata.
 
-Tensors that an encoder shares with its weight set are not in the file. They come from the cache of weight sets, and a
-checksum of them is in the description. So the file of ResNet-50 off the shelf has less than a megabyte.
+Tensors that an encoder shares with its weight set are not in the file. They come from the cache of
+weight sets, and a checksum of them is in the description. So the file of ResNet-50 off the shelf
+has less than a megabyte.
 """
 
 from collections.abc import Mapping
@@ -28,23 +29,35 @@ def encoder_file(source: Path | str) -> Path:
     path = Path(source)
     if str(source) in WEIGHT_SETS and not path.exists():
         remedy = "train an encoder (mappable train), then give its folder or file"
-        raise BadInputError(f"{source}: is a set of backbone weights, but an encoder needs clusters too; {remedy}")
+        raise BadInputError(
+            f"{source}: is a set of backbone weights, but an encoder needs clusters too; {remedy}"
+        )
     if str(source).startswith(TRANSFORMERS):
-        remedy = f"train an encoder (mappable train PLACES OUT --set backbone={source}), then give OUT"
+        remedy = (
+            f"train an encoder (mappable train PLACES OUT --set backbone={source}), then give OUT"
+        )
         raise BadInputError(f"{source}: is a backbone, but an encoder needs clusters too; {remedy}")
     if not path.exists():
         raise BadInputError(f"{path}: no such encoder file")
     if path.is_dir() and not (path / ENCODER).is_file():
-        raise BadInputError(f"{path}: contains no {ENCODER}; give the folder of a training run, or an encoder file")
+        raise BadInputError(
+            f"{path}: contains no {ENCODER}; give the folder of a training run, or an encoder file"
+        )
     return path / ENCODER if path.is_dir() else path
 
 
 def encoder_bytes(about: About, tensors: Mapping[str, Tensor]) -> bytes:
-    """The content of an encoder's file, without the tensors that equal those of the cached weight set."""
+    """The content of an encoder's file, without the tensors that equal those of the cached weight
+    set.
+    """
     published = stored_weights(about.weights)
-    shared = {name: tensor for name, tensor in published.items() if tensor.equal(tensors[name].cpu())}
+    shared = {
+        name: tensor for name, tensor in published.items() if tensor.equal(tensors[name].cpu())
+    }
     text = FORMAT.text({"about": about.to_json(), "shared": _checksum(shared)}, indent=None)
-    own = {name: tensor.cpu().contiguous() for name, tensor in tensors.items() if name not in shared}
+    own = {
+        name: tensor.cpu().contiguous() for name, tensor in tensors.items() if name not in shared
+    }
     return seal(save(own, {KEY: text}))
 
 
@@ -58,15 +71,23 @@ def read_encoder(file: Path) -> tuple[About, dict[str, Tensor]]:
         about, checksum = About.from_json(facts["about"]), str(facts["shared"])
     if checksum == _checksum({}):
         return about, own
-    for weights in (stored_weights, load_weights):  # the second checks all of the set, and fetches it
-        shared = {name: tensor for name, tensor in weights(about.weights).items() if name not in own}
+    # The second checks all of the set, and fetches it.
+    for weights in (stored_weights, load_weights):
+        shared = {
+            name: tensor for name, tensor in weights(about.weights).items() if name not in own
+        }
         if _checksum(shared) == checksum:
             return about, own | shared
-    raise BadInputError(f"{file}: needs weights {about.weights} with the checksum {checksum}; fetch the published ones")
+    raise BadInputError(
+        f"{file}: needs weights {about.weights} with the checksum {checksum}; fetch the published"
+        " ones"
+    )
 
 
 def _checksum(tensors: Mapping[str, Tensor]) -> str:
-    each = [f"{name} {digest(tensor.contiguous().numpy())}" for name, tensor in sorted(tensors.items())]
+    each = [
+        f"{name} {digest(tensor.contiguous().numpy())}" for name, tensor in sorted(tensors.items())
+    ]
     return digest("\n".join(each).encode())
 
 
@@ -86,13 +107,20 @@ def check_tensors_fit(target: Mapping[str, Tensor], given: Mapping[str, Tensor],
     missing, surplus = sorted(target.keys() - given.keys()), sorted(given.keys() - target.keys())
     if missing or surplus:
         problem = (
-            f"tensor {missing[0]} is missing" if missing else f"tensor {surplus[0]} does not belong to the network"
+            f"tensor {missing[0]} is missing"
+            if missing
+            else f"tensor {surplus[0]} does not belong to the network"
         )
         raise BadInputError(f"{name}: {problem}")
     for key, tensor in target.items():
         if given[key].shape != tensor.shape or given[key].dtype != tensor.dtype:
-            raise BadInputError(f"{name}: tensor {key} is {_kind(given[key])}, expected {_kind(tensor)}")
+            raise BadInputError(
+                f"{name}: tensor {key} is {_kind(given[key])}, expected {_kind(tensor)}"
+            )
 
 
 def _kind(tensor: Tensor) -> str:
-    return f"{' x '.join(str(length) for length in tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+    return (
+        f"{' x '.join(str(length) for length in tensor.shape)}"
+        f" {str(tensor.dtype).removeprefix('torch.')}"
+    )

@@ -1,4 +1,6 @@
-"""`ImageEncoder`: the base of everything that makes descriptors, with torch, another library, or from a file."""
+"""`ImageEncoder`: the base of everything that makes descriptors, with torch, another library, or
+from a file.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -19,7 +21,8 @@ from mappable.places.pixels import AnyImages, images_of
 class ImageEncoder(ABC):
     """Describes images. Maps, evaluation and the service need only these members.
 
-    To add a kind of encoder, add a file with a subclass, and one line in `opening.OPENERS`. A subclass sets:
+    To add a kind of encoder, add a file with a subclass, and one line in `opening.OPENERS`. A
+    subclass sets:
 
     - `about`: which images it takes, and what its distances mean.
     - `dimensions`: the length of a descriptor.
@@ -37,18 +40,25 @@ class ImageEncoder(ABC):
 
     @abstractmethod
     def describe(self, images: Tensor) -> Tensor:
-        """Descriptors (n, dimensions) of length one, for uint8 images (n, height, width, 3) on the device `inputs`."""
+        """Descriptors (n, dimensions) of length one, for uint8 images (n, height, width, 3) on the
+        device `inputs`.
+        """
 
     def copy(self) -> tuple[str, bytes] | None:
-        """The suffix and the content of a file that opens this encoder again; None if it has no such file."""
+        """The suffix and the content of a file that opens this encoder again; None if it has no
+        such file.
+        """
         return None
 
     def actual_precision(self, precision: Precision) -> str:
-        """The precision in which `embed` computes for the option `precision`. Raises if it is not available."""
+        """The precision in which `embed` computes for the option `precision`. Raises if it is not
+        available.
+        """
         chosen = self.precisions[0] if precision == "auto" else precision
         if chosen not in self.precisions:
             raise BadInputError(
-                f"precision is {precision!r}, but this encoder computes in {self.precisions[0]}; use auto"
+                f"precision is {precision!r}, but this encoder computes in {self.precisions[0]};"
+                " use auto"
             )
         return chosen
 
@@ -62,8 +72,8 @@ class ImageEncoder(ABC):
     ) -> Floats32:
         """Describe images: places, whose files are decoded, or uint8 images (n, height, width, 3).
 
-        Returns descriptors (n, dimensions) of length one. `batch_size` is the number of images at a time (default: 256
-        on a GPU, 32 on a CPU).
+        Returns descriptors (n, dimensions) of length one. `batch_size` is the number of images at a
+        time (default: 256 on a GPU, 32 on a CPU).
         """
         pixels = images_of(images, self.about.size, self.about.fit)
         described = describe(

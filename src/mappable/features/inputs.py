@@ -1,4 +1,6 @@
-"""Inputs of a network by row: images or activations of frozen layers, in the host's memory or on a GPU."""
+"""Inputs of a network by row: images or activations of frozen layers, in the host's memory or on a
+GPU.
+"""
 
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +25,12 @@ class Inputs(Protocol):
     def fetch(self, rows: Ints, device: torch.device | str) -> Tensor:
         """The inputs of `rows` on the device."""
 
-    def batches(self, portions: Sequence[Ints], device: torch.device) -> Generator[Tensor, None, None]:
-        """Yield the inputs of each portion of rows on the device, in order. Close the generator to stop early."""
+    def batches(
+        self, portions: Sequence[Ints], device: torch.device
+    ) -> Generator[Tensor, None, None]:
+        """Yield the inputs of each portion of rows on the device, in order. Close the generator to
+        stop early.
+        """
 
 
 class Readable(Protocol):
@@ -64,12 +70,15 @@ class HostInputs:
     def fetch(self, rows: Ints, device: torch.device | str) -> Tensor:
         return torch.as_tensor(self.source.read(rows)).to(device)
 
-    def batches(self, portions: Sequence[Ints], device: torch.device) -> Generator[Tensor, None, None]:
+    def batches(
+        self, portions: Sequence[Ints], device: torch.device
+    ) -> Generator[Tensor, None, None]:
         to_gpu = device.type == "cuda"
 
         def read(portion: Ints) -> Tensor:
             batch = self.fetch(portion, "cpu")
-            return batch.pin_memory() if to_gpu else batch  # torch reuses pinned memory only after the copy
+            # Torch reuses pinned memory only after the copy.
+            return batch.pin_memory() if to_gpu else batch
 
         with ThreadPoolExecutor(1) as pool:
             for batch in in_order(pool, read, portions, ahead=BATCHES_AHEAD):
@@ -88,8 +97,12 @@ class DeviceInputs:
     def fetch(self, rows: Ints, device: torch.device | str) -> Tensor:
         return self.tensor[torch.as_tensor(rows, device=self.tensor.device)].to(device)
 
-    def batches(self, portions: Sequence[Ints], device: torch.device) -> Generator[Tensor, None, None]:
-        rows = torch.from_numpy(np.concatenate([np.empty(0, dtype=np.int64), *portions])).to(self.tensor.device)
+    def batches(
+        self, portions: Sequence[Ints], device: torch.device
+    ) -> Generator[Tensor, None, None]:
+        rows = torch.from_numpy(np.concatenate([np.empty(0, dtype=np.int64), *portions])).to(
+            self.tensor.device
+        )
         for portion in torch.split(rows, [len(portion) for portion in portions]):
             yield self.tensor[portion].to(device)
 

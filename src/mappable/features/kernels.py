@@ -1,8 +1,10 @@
 """GPU kernels in Triton for the operations between convolutions.
 
-Only `convolutions.py` imports this module, and only if Triton is installed. PyTorch's builds for CUDA include it.
+Only `convolutions.py` imports this module, and only if Triton is installed. PyTorch's builds for
+CUDA include it.
 
-Maps are channels last, treated as a matrix (pixels, channels). Sums over pixels have the same order each time.
+Maps are channels last, treated as a matrix (pixels, channels). Sums over pixels have the same order
+each time.
 """
 
 import torch
@@ -15,7 +17,9 @@ ELEMENTS = 4096  # elements that one program processes together
 
 
 @triton.jit
-def _relu_backward_kernel(gradient, output, result, partial, pixels, channels: tl.constexpr, chunk: tl.constexpr):
+def _relu_backward_kernel(
+    gradient, output, result, partial, pixels, channels: tl.constexpr, chunk: tl.constexpr
+):
     across = tl.arange(0, channels)[None]
     total = tl.zeros((chunk, channels), dtype=tl.float32)
     for start in range(tl.program_id(0) * chunk, pixels, tl.num_programs(0) * chunk):
@@ -39,18 +43,33 @@ def _pool_kernel(maps, pooled, windows, height, width, channels: tl.constexpr, c
         image, row = row // half_height, row % half_height
         first = ((image.to(tl.int64) * height + 2 * row) * width + 2 * column) * channels + across
         below = first + width * channels
-        top = tl.maximum(tl.load(maps + first, mask=inside), tl.load(maps + first + channels, mask=inside))
-        bottom = tl.maximum(tl.load(maps + below, mask=inside), tl.load(maps + below + channels, mask=inside))
-        tl.store(pooled + window.to(tl.int64) * channels + across, tl.maximum(top, bottom), mask=inside)
+        top = tl.maximum(
+            tl.load(maps + first, mask=inside), tl.load(maps + first + channels, mask=inside)
+        )
+        bottom = tl.maximum(
+            tl.load(maps + below, mask=inside), tl.load(maps + below + channels, mask=inside)
+        )
+        tl.store(
+            pooled + window.to(tl.int64) * channels + across, tl.maximum(top, bottom), mask=inside
+        )
 
 
 @triton.jit
 def _pool_backward_kernel(
-    gradient, maps, result, partial, windows, height, width, channels: tl.constexpr, chunk: tl.constexpr
+    gradient,
+    maps,
+    result,
+    partial,
+    windows,
+    height,
+    width,
+    channels: tl.constexpr,
+    chunk: tl.constexpr,
 ):
     across = tl.arange(0, channels)[None]
     half_height, half_width = height // 2, width // 2
-    rows_of_windows, columns_of_windows = (height + 1) // 2, (width + 1) // 2  # the last window may be cut by the edge
+    # The last window may be cut by the edge.
+    rows_of_windows, columns_of_windows = (height + 1) // 2, (width + 1) // 2
     total = tl.zeros((chunk, channels), dtype=tl.float32)
     for start in range(tl.program_id(0) * chunk, windows, tl.num_programs(0) * chunk):
         window = (start + tl.arange(0, chunk))[:, None]
@@ -65,7 +84,9 @@ def _pool_backward_kernel(
         c = tl.load(maps + below, mask=whole, other=0.0)
         d = tl.load(maps + below + channels, mask=whole, other=0.0)
         largest = tl.maximum(tl.maximum(a, b), tl.maximum(c, d))
-        source = ((image.to(tl.int64) * half_height + row) * half_width + column) * channels + across
+        source = (
+            (image.to(tl.int64) * half_height + row) * half_width + column
+        ) * channels + across
         passed = tl.load(gradient + source, mask=whole, other=0.0)
         passed = tl.where(largest > 0, passed, 0.0)
         total += passed.to(tl.float32)
@@ -82,12 +103,17 @@ def _pool_backward_kernel(
 
 
 def relu_backward(gradient: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradient before a ReLU with `output` (n, channels, height, width), and its sum (channels,) float32.
+    """Gradient before a ReLU with `output` (n, channels, height, width), and its sum (channels,)
+    float32.
 
     It equals `gradient` where the output is above 0, else 0.
     """
     images, channels, height, width = output.shape
-    result, pixels, rows = torch.empty_like(output), images * height * width, max(1, ELEMENTS // channels)
+    result, pixels, rows = (
+        torch.empty_like(output),
+        images * height * width,
+        max(1, ELEMENTS // channels),
+    )
     programs = min(PROGRAMS, triton.cdiv(pixels, rows))
     partial = torch.empty(programs, channels, dtype=torch.float32, device=output.device)
     _relu_backward_kernel[(programs,)](gradient, output, result, partial, pixels, channels, rows)
@@ -98,18 +124,26 @@ def pool(maps: Tensor) -> Tensor:
     """2 x 2 max-pooling. An odd last row or column is ignored."""
     images, channels, height, width = maps.shape
     half = (images, channels, height // 2, width // 2)
-    pooled = torch.empty(half, dtype=maps.dtype, device=maps.device, memory_format=torch.channels_last)
+    pooled = torch.empty(
+        half, dtype=maps.dtype, device=maps.device, memory_format=torch.channels_last
+    )
     windows, rows = images * (height // 2) * (width // 2), max(1, ELEMENTS // 4 // channels)
-    _pool_kernel[(min(4 * PROGRAMS, triton.cdiv(windows, rows)),)](maps, pooled, windows, height, width, channels, rows)
+    _pool_kernel[(min(4 * PROGRAMS, triton.cdiv(windows, rows)),)](
+        maps, pooled, windows, height, width, channels, rows
+    )
     return pooled
 
 
 def pool_backward(gradient: Tensor, maps: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradient before the ReLU, from the `gradient` of pooled ReLU outputs `maps`, and its sum (channels,) float32."""
+    """Gradient before the ReLU, from the `gradient` of pooled ReLU outputs `maps`, and its sum
+    (channels,) float32.
+    """
     images, channels, height, width = maps.shape
     result, rows = torch.empty_like(maps), max(1, ELEMENTS // 4 // channels)
     windows = images * ((height + 1) // 2) * ((width + 1) // 2)
     programs = min(PROGRAMS, triton.cdiv(windows, rows))
     partial = torch.empty(programs, channels, dtype=torch.float32, device=maps.device)
-    _pool_backward_kernel[(programs,)](gradient, maps, result, partial, windows, height, width, channels, rows)
+    _pool_backward_kernel[(programs,)](
+        gradient, maps, result, partial, windows, height, width, channels, rows
+    )
     return result, partial.sum(0)

@@ -15,9 +15,10 @@ from mappable.places.table import Places
 class Monitor:
     """Localizes queries by the nearest landmark in feature distance.
 
-    Landmarks are training places, chosen greedily far apart. The monitor only reports: training does not depend on it.
-    It is the same for all runs on the same data. The rows of the queries follow those of the training places.
-    Descriptors are compared without the mean of their visit, as maps compare them.
+    Landmarks are training places, chosen greedily far apart. The monitor only reports: training
+    does not depend on it. It is the same for all runs on the same data. The rows of the queries
+    follow those of the training places. Descriptors are compared without the mean of their visit,
+    as maps compare them.
     """
 
     def __init__(self, train: Places, queries: Places, *, landmarks: int, radius: float) -> None:
@@ -25,12 +26,16 @@ class Monitor:
         self.queries: Ints = len(train) + np.arange(len(queries))
         chosen = train[self.landmarks]
         apart = np.linalg.norm(queries.positions[:, None] - chosen.positions[None], axis=-1)
-        self.distances: Floats = np.where(queries.frame[:, None] == chosen.frame[None], apart, np.inf)
+        self.distances: Floats = np.where(
+            queries.frame[:, None] == chosen.frame[None], apart, np.inf
+        )
         self.radius = radius
         self.visits: Strings = np.concatenate([chosen.sequence, queries.sequence])
 
     def accuracy(self, describe: Callable[[Ints], Tensor]) -> float:
-        """Fraction of queries, from 0 to 1, whose nearest landmark by descriptor is within the radius."""
+        """Fraction of queries, from 0 to 1, whose nearest landmark by descriptor is within the
+        radius.
+        """
         with torch.no_grad():
             described = torch.cat([describe(self.landmarks), describe(self.queries)]).cpu().numpy()
         centered = without_visit_means(described, self.visits)

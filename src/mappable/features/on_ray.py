@@ -50,40 +50,56 @@ class Job:
         return -(-len(self.places) // self.size)
 
     def file(self, shard: int) -> Path | None:
-        """The file of a shard, whose name ends in the precision of its computation; None if there is none yet."""
+        """The file of a shard, whose name ends in the precision of its computation; None if there
+        is none yet.
+        """
         return next(self.folder.glob(f"{shard:06d}-*.npy"), None)
 
 
 class Worker:
-    """Describes the images of shards, one shard after the other; Ray runs one per CPU, or one per GPU."""
+    """Describes the images of shards, one shard after the other; Ray runs one per CPU, or one per
+    GPU.
+    """
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.encoder: ImageEncoder | None = None
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Write the shards with these numbers, unless they exist; the answer has an error per shard, or ""."""
-        return {"shard": batch["shard"], "error": np.array([self._written(int(shard)) for shard in batch["shard"]])}
+        """Write the shards with these numbers, unless they exist; the answer has an error per
+        shard, or "".
+        """
+        return {
+            "shard": batch["shard"],
+            "error": np.array([self._written(int(shard)) for shard in batch["shard"]]),
+        }
 
     def _written(self, shard: int) -> str:
         if self.job.file(shard):  # files are written atomically, so it is complete
             return ""
         try:
             self._write(shard)
-        except MappableError as error:  # a problem that the user can fix: repeating the work would not help
+        # A problem that the user can fix: repeating the work would not help.
+        except MappableError as error:
             return str(error)
         return ""
 
     def _write(self, shard: int) -> None:
         job = self.job
         if self.encoder is None:
-            self.encoder = open_file(job.encoder, job.device, job.backend, trust_code=job.trust_code)
+            self.encoder = open_file(
+                job.encoder, job.device, job.backend, trust_code=job.trust_code
+            )
             if self.encoder.fingerprint != job.fingerprint:
-                found = f"is encoder {self.encoder.fingerprint} on a worker, expected {job.fingerprint}"
+                found = (
+                    f"is encoder {self.encoder.fingerprint} on a worker, expected {job.fingerprint}"
+                )
                 raise BadInputError(f"{job.encoder}: {found}; give a path that all machines share")
         rows = np.arange(shard * job.size, min((shard + 1) * job.size, len(job.places)))
         places = job.places[rows]
-        descriptors = self.encoder.embed(places, batch_size=job.batch_size, precision=job.precision, progress=False)
+        descriptors = self.encoder.embed(
+            places, batch_size=job.batch_size, precision=job.precision, progress=False
+        )
         file = job.folder / f"{shard:06d}-{self.encoder.actual_precision(job.precision)}.npy"
         write_atomically(file, lambda stream: np.save(stream, descriptors))
 
@@ -101,18 +117,23 @@ def embed_on_ray(
     backend: Backend | None = None,
     trust_code: bool = False,
 ) -> tuple[Floats32, str]:
-    """Describe the images of places on a Ray cluster; return descriptors (n, D), mapped from a file, and the precision.
+    """Describe the images of places on a Ray cluster; return descriptors (n, D), mapped from a
+    file, and the precision.
 
-    `address` is "local" for a cluster of this machine alone, ray://HOST:10001, or HOST:6379 from a machine of the
-    cluster. All machines must see the encoder's file `source`, the images and the folder `out` under the same paths.
+    `address` is "local" for a cluster of this machine alone, ray://HOST:10001, or HOST:6379 from a
+    machine of the cluster. All machines must see the encoder's file `source`, the images and the
+    folder `out` under the same paths.
 
-    Each shard is a file that is written atomically under a fixed name. So a worker that is killed loses no image and
-    doubles none: Ray gives its shard to another worker. A job that was stopped continues with the missing shards. They
-    are in a folder `shards-...` of `out`, which nobody needs after that.
+    Each shard is a file that is written atomically under a fixed name. So a worker that is killed
+    loses no image and doubles none: Ray gives its shard to another worker. A job that was stopped
+    continues with the missing shards. They are in a folder `shards-...` of `out`, which nobody
+    needs after that.
     """
     unit = BATCH if batch_size is None else batch_size
     size = unit * max(1, SHARD // unit)
-    key = json.dumps([encoder.fingerprint, precision, device, size, str(places.root), *places.path.tolist()])
+    key = json.dumps(
+        [encoder.fingerprint, precision, device, size, str(places.root), *places.path.tolist()]
+    )
     folder = out.resolve() / f"shards-{digest(key.encode())[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
     source = source if isinstance(source, str) else source.resolve()
@@ -139,7 +160,9 @@ def _joined(job: Job, dimensions: int) -> tuple[Floats32, str]:
     found = [file for file in files if file]
     precisions = {file.stem.partition("-")[2] for file in found}
     if len(precisions) > 1:
-        raise BadInputError(f"workers computed in {' and '.join(sorted(precisions))}: use machines of one kind")
+        raise BadInputError(
+            f"workers computed in {' and '.join(sorted(precisions))}: use machines of one kind"
+        )
     shape = (len(job.places), dimensions)
     joined = np.lib.format.open_memmap(job.folder / "all.npy", "w+", np.float32, shape)
     for shard, file in enumerate(found):
@@ -181,7 +204,9 @@ def _connected(address: str) -> Iterator[Any]:
         raise BadInputError(f"--on needs Ray; {install_extra('ray')}") from None
     try:
         if address == "local":
-            ray.init("local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(
+                "local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR
+            )
         else:
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
@@ -191,7 +216,9 @@ def _connected(address: str) -> Iterator[Any]:
         yield ray
     except ray.exceptions.RayError as error:
         cause = " ".join(str(error).split())[-200:]
-        raise MappableError(f"{address}: Ray failed ({cause}); run the command again: it continues") from None
+        raise MappableError(
+            f"{address}: Ray failed ({cause}); run the command again: it continues"
+        ) from None
     finally:
         ray.shutdown()
 
@@ -202,10 +229,14 @@ def _check_address(address: str) -> None:
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal() or int(port) > MOST_PORTS:
-        raise BadInputError(f"--on is {shown(address)}, expected local, ray://HOST:10001 or HOST:6379")
+        raise BadInputError(
+            f"--on is {shown(address)}, expected local, ray://HOST:10001 or HOST:6379"
+        )
     if not is_reachable(f"ray://{host}:{port}", LISTENS):
         raise _no_cluster(address, "no connection")
 
 
 def _no_cluster(address: str, cause: str) -> BadInputError:
-    return BadInputError(f"{address}: no Ray cluster answers ({cause}); start one with `ray start --head`")
+    return BadInputError(
+        f"{address}: no Ray cluster answers ({cause}); start one with `ray start --head`"
+    )

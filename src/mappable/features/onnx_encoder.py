@@ -20,16 +20,23 @@ NOWHERE = "/nonexistent"  # a folder without files
 class OnnxEncoder(ImageEncoder):
     """Describes images with a file of `export_onnx` or `export_int8`.
 
-    A float32 file is the same encoder as its source, with the same fingerprint: one may describe a map's landmarks and
-    the other the queries. An int8 file is a different encoder and needs its own map.
+    A float32 file is the same encoder as its source, with the same fingerprint: one may describe a
+    map's landmarks and the other the queries. An int8 file is a different encoder and needs its own
+    map.
 
-    `threads` is the number of threads per call (default: as many as torch uses). `providers` are onnxruntime's, in
-    order of preference (default: a GPU if onnxruntime finds one, else the CPU).
+    `threads` is the number of threads per call (default: as many as torch uses). `providers` are
+    onnxruntime's, in order of preference (default: a GPU if onnxruntime finds one, else the CPU).
     """
 
     inputs = torch.device("cpu")
 
-    def __init__(self, file: Path | str, *, threads: int | None = None, providers: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self,
+        file: Path | str,
+        *,
+        threads: int | None = None,
+        providers: Sequence[Any] | None = None,
+    ) -> None:
         require("onnxruntime")
         if not Path(file).is_file():
             raise BadInputError(f"{file}: no such ONNX file")
@@ -41,14 +48,22 @@ class OnnxEncoder(ImageEncoder):
             described = self._session.get_modelmeta().custom_metadata_map.get(KEY)
         except Exception as error:  # onnxruntime's errors have no common base class
             reason = str(error).splitlines()[0]
-            raise BadInputError(f"{file}: truncated, damaged or not an ONNX file ({reason})") from None
+            raise BadInputError(
+                f"{file}: truncated, damaged or not an ONNX file ({reason})"
+            ) from None
         if described is None:
-            remedy = f"describe its images in {Path(file).with_suffix('.yaml').name} beside it (docs/encoders.md)"
-            raise BadInputError(f"{file}: an ONNX file that `mappable export` did not write; {remedy}")
+            remedy = (
+                f"describe its images in {Path(file).with_suffix('.yaml').name} beside it"
+                " (docs/encoders.md)"
+            )
+            raise BadInputError(
+                f"{file}: an ONNX file that `mappable export` did not write; {remedy}"
+            )
         self._file = Path(file)
         self.facts = Facts.from_text(described, Path(file))
         self.about, self.dimensions = self.facts.about, self.facts.dimensions
-        self.fingerprint = self.facts.fingerprint  # the encoder's own in float32, another one in int8
+        # The encoder's own in float32, another one in int8.
+        self.fingerprint = self.facts.fingerprint
         self.precision = self.facts.precision  # of the convolutions: float32 or int8
         self.precisions = (self.precision,)
         self.provider = str(self._session.get_providers()[0])
@@ -75,15 +90,21 @@ def run_session(session: Any, output: Any, name: str, images: Tensor) -> Tensor:
         raise
 
 
-def open_session(content: bytes, *, threads: int | None = None, providers: Sequence[Any] | None = None) -> Any:
-    """Open an onnxruntime session for the content of a file. It fails if the content refers to other files."""
+def open_session(
+    content: bytes, *, threads: int | None = None, providers: Sequence[Any] | None = None
+) -> Any:
+    """Open an onnxruntime session for the content of a file. It fails if the content refers to
+    other files.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads() if threads is None else threads
     options.log_severity_level = 4  # errors are raised, so onnxruntime need not print them too
     # By default, onnxruntime reads other files that the content names from the current folder.
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", NOWHERE)
+    options.add_session_config_entry(
+        "session.model_external_initializers_file_folder_path", NOWHERE
+    )
     available = onnxruntime.get_available_providers()
     chosen = [name for name in (CUDA, CPU) if name in available] if providers is None else providers
     return onnxruntime.InferenceSession(content, options, providers=chosen)

@@ -23,18 +23,20 @@ from mappable.formats import KEY
 from mappable.places.images import Size
 from mappable.progress import progress_bar
 
-TOLERANCE = 1e-3  # length of the difference between two descriptors of length one; cosine distance 5e-7
+# Length of the difference between two descriptors of length one; cosine distance 5e-7.
+TOLERANCE = 1e-3
 MAX_BYTES = 2_000_000_000  # size limit of one ONNX file
 
 
 def export_onnx(encoder: Encoder, file: Path | str) -> float:
-    """Write `file` atomically, and only if onnxruntime computes the same descriptors from it as torch.
+    """Write `file` atomically, and only if onnxruntime computes the same descriptors from it as
+    torch.
 
-    The input `images` is uint8 (batch, height, width, 3), red-green-blue. The output `descriptors` is float32 (batch,
-    dimensions). Batch, height and width are free.
+    The input `images` is uint8 (batch, height, width, 3), red-green-blue. The output `descriptors`
+    is float32 (batch, dimensions). Batch, height and width are free.
 
-    Returns the length of the largest difference between a descriptor of onnxruntime and torch's. It is measured on
-    images of two sizes, one and three at a time, and must not exceed `TOLERANCE`.
+    Returns the length of the largest difference between a descriptor of onnxruntime and torch's. It
+    is measured on images of two sizes, one and three at a time, and must not exceed `TOLERANCE`.
     """
     file = check_file(file)
     with progress_bar("exporting", 2) as advance:
@@ -44,8 +46,8 @@ def export_onnx(encoder: Encoder, file: Path | str) -> float:
         advance(1)
     if not worst <= TOLERANCE:
         raise BadInputError(
-            f"{file}: not written because onnxruntime's descriptors differ from torch's by {worst:.2g}, "
-            f"expected at most {TOLERANCE:g}"
+            f"{file}: not written because onnxruntime's descriptors differ from torch's by"
+            f" {worst:.2g}, expected at most {TOLERANCE:g}"
         )
     write_atomically(file, lambda stream: stream.write(content))
     return worst
@@ -68,9 +70,13 @@ def to_onnx(encoder: Encoder) -> bytes:
     encoder.check_ready()
     size = sum(tensor.nbytes for tensor in encoder.state_dict().values())
     if size > MAX_BYTES:
-        raise BadInputError(f"the encoder has {size / 1e9:.1f} GB, but one ONNX file can have at most 2 GB")
+        raise BadInputError(
+            f"the encoder has {size / 1e9:.1f} GB, but one ONNX file can have at most 2 GB"
+        )
     model = _traced(encoder)
-    facts = Facts(about=encoder.about, fingerprint=encoder.fingerprint, dimensions=encoder.dimensions)
+    facts = Facts(
+        about=encoder.about, fingerprint=encoder.fingerprint, dimensions=encoder.dimensions
+    )
     onnx.helper.set_model_props(model, {KEY: facts.to_text()})
     onnx.checker.check_model(model, full_check=True)
     return seal(model.SerializeToString())
@@ -90,14 +96,17 @@ def _traced(encoder: Encoder) -> Any:
             output_names=[DESCRIPTORS],
             dynamic_shapes=(dict.fromkeys(range(3), torch.export.Dim.DYNAMIC),),
             verbose=False,
-            optimize=False,  # optimizing would drop the 1e-12 of `unit`, so that zero vectors become NaN
+            # Optimizing would drop the 1e-12 of `unit`, so that zero vectors become NaN.
+            optimize=False,
         )
     model: Any = exported.model_proto  # type: ignore[union-attr]
     graph = model.graph
     for part in (model, graph, *graph.node, *graph.initializer, *graph.input, *graph.output):
         part.ClearField("metadata_props")
     graph.ClearField("value_info")
-    for length, name in zip(graph.input[0].type.tensor_type.shape.dim, ("batch", "height", "width"), strict=False):
+    for length, name in zip(
+        graph.input[0].type.tensor_type.shape.dim, ("batch", "height", "width"), strict=False
+    ):
         length.dim_param = name
     graph.output[0].type.tensor_type.shape.dim[0].dim_param = "batch"
     return model
@@ -117,7 +126,9 @@ def quiet() -> Iterator[None]:
 
 
 def _compare(encoder: Encoder, content: bytes) -> float:
-    """Length of the largest difference between a descriptor of torch, in float32, and of onnxruntime."""
+    """Length of the largest difference between a descriptor of torch, in float32, and of
+    onnxruntime.
+    """
     from mappable.features.onnx_encoder import open_session
 
     session = open_session(content)
@@ -130,7 +141,8 @@ def _compare(encoder: Encoder, content: bytes) -> float:
             with torch.no_grad(), backbone_precision("cpu", "float32"):
                 ours = copy(torch.from_numpy(images)).numpy()
             (theirs,) = session.run([DESCRIPTORS], {IMAGES: images})
-            worst = float(np.maximum(worst, np.linalg.norm(ours - theirs, axis=1).max()))  # np.maximum keeps NaN
+            # np.maximum keeps NaN.
+            worst = float(np.maximum(worst, np.linalg.norm(ours - theirs, axis=1).max()))
     return worst
 
 

@@ -10,7 +10,9 @@ from mappable.errors import BadInputError, install_extra
 from mappable.features.about import About
 from mappable.formats import Format
 
-FORMAT = Format("mappable onnx encoder", 2, "export it again with `mappable export`", sealed_since=2, earliest=1)
+FORMAT = Format(
+    "mappable onnx encoder", 2, "export it again with `mappable export`", sealed_since=2, earliest=1
+)
 IMAGES, DESCRIPTORS = "images", "descriptors"  # the network's input and output
 
 
@@ -18,9 +20,9 @@ IMAGES, DESCRIPTORS = "images", "descriptors"  # the network's input and output
 class Facts:
     """Description of an ONNX file and of the encoder that was exported to it.
 
-    A float32 file has the `fingerprint` of its encoder, because it gives the same descriptors. The descriptors of an
-    int8 file differ: it has its own fingerprint, and `of` is that of the encoder. `accuracy` has the accuracies that
-    were measured before an int8 file was written.
+    A float32 file has the `fingerprint` of its encoder, because it gives the same descriptors. The
+    descriptors of an int8 file differ: it has its own fingerprint, and `of` is that of the encoder.
+    `accuracy` has the accuracies that were measured before an int8 file was written.
     """
 
     about: About

@@ -23,7 +23,8 @@ from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
 from mappable.progress import Advance, progress_bar
 
-QUANTIZED = ["Conv", "Relu", "MaxPool"]  # operations of the backbone; the aggregator has none and stays in float32
+# Operations of the backbone; the aggregator has none and stays in float32.
+QUANTIZED = ["Conv", "Relu", "MaxPool"]
 MIN_IMAGES = 10  # for measuring ranges, and for queries
 MAX_QUERIES = 500  # more queries are thinned out evenly
 DEFAULT_LANDMARKS = 200  # if the encoder's settings do not record a number
@@ -56,26 +57,38 @@ def export_int8(
     tolerate: float = 1.0,
     radius: float | None = None,
 ) -> Accuracy:
-    """Write the ONNX file of an encoder in int8, unless that loses more than `tolerate` percentage points of accuracy.
+    """Write the ONNX file of an encoder in int8, unless that loses more than `tolerate` percentage
+    points of accuracy.
 
-    `source` is the encoder's float32 file, written by `export_onnx`; it is not changed. Ranges of activations are
-    measured on `count` of `places.references()`, spread evenly. Landmarks are chosen among the references too. Queries
-    are `places.calibration()`. If that is empty, every other reference is a query, and is not used otherwise.
+    `source` is the encoder's float32 file, written by `export_onnx`; it is not changed. Ranges of
+    activations are measured on `count` of `places.references()`, spread evenly. Landmarks are
+    chosen among the references too. Queries are `places.calibration()`. If that is empty, every
+    other reference is a query, and is not used otherwise.
 
-    `radius` is the distance within which a match counts as correct (default: the encoder's positive radius). `images`
-    (n, height, width, 3) are the images of the places; by default, the files of the places are decoded.
+    `radius` is the distance within which a match counts as correct (default: the encoder's positive
+    radius). `images` (n, height, width, 3) are the images of the places; by default, the files of
+    the places are decoded.
     """
     file, encoder = check_file(file), OnnxEncoder(source)
     if encoder.precision != "float32":
-        raise BadInputError(f"{source}: is an {encoder.precision} file, but int8 needs a float32 file as its source")
+        raise BadInputError(
+            f"{source}: is an {encoder.precision} file, but int8 needs a float32 file as its source"
+        )
     if file.resolve() == Path(source).resolve():
-        raise BadInputError(f"{source}: is both the source and the target; give int8 another file name")
+        raise BadInputError(
+            f"{source}: is both the source and the target; give int8 another file name"
+        )
     radius = _checked_radius(encoder.about.positive_radius if radius is None else radius)
     references, queries = _split(places)
     if min(len(references), len(queries)) < MIN_IMAGES or count < MIN_IMAGES:
-        available = f"{min(count, len(references)):,} images for measuring ranges and {len(queries):,} queries"
+        available = (
+            f"{min(count, len(references)):,} images for measuring ranges and {len(queries):,}"
+            " queries"
+        )
         raise BadInputError(f"int8 needs at least {MIN_IMAGES} of each, got {available}")
-    landmarks = min(int(encoder.about.settings.get("landmarks", DEFAULT_LANDMARKS)), len(references))
+    landmarks = min(
+        int(encoder.about.settings.get("landmarks", DEFAULT_LANDMARKS)), len(references)
+    )
     monitor = Monitor(places[references], places[queries], landmarks=landmarks, radius=radius)
     sample = references[evenly(len(references), count)]
     pixels = images_of(places if images is None else images, encoder.about.size, encoder.about.fit)
@@ -83,7 +96,9 @@ def export_int8(
     rows = np.concatenate([references, queries])
 
     def percentage(encoder: OnnxEncoder) -> float:
-        return 100 * monitor.accuracy(lambda asked: torch.from_numpy(encoder.embed(pixels.take(rows[asked]))))
+        return 100 * monitor.accuracy(
+            lambda asked: torch.from_numpy(encoder.embed(pixels.take(rows[asked])))
+        )
 
     accuracy = Accuracy(
         float32=percentage(encoder),
@@ -95,14 +110,14 @@ def export_int8(
     )
     if not accuracy.float32:
         raise BadInputError(
-            f"no query finds a landmark within {radius:g}, so that the loss by int8 cannot be measured; "
-            "use other places, or a larger radius"
+            f"no query finds a landmark within {radius:g}, so that the loss by int8 cannot be"
+            " measured; use other places, or a larger radius"
         )
     if accuracy.loss > tolerate:
         raise BadInputError(
-            f"{file}: not written because int8 loses {accuracy.loss:.1f} percentage points of accuracy "
-            f"({accuracy.float32:.1f} to {accuracy.int8:.1f} % of {accuracy.queries:,} held-out images), "
-            f"expected at most {tolerate:g}"
+            f"{file}: not written because int8 loses {accuracy.loss:.1f} percentage points of"
+            f" accuracy ({accuracy.float32:.1f} to {accuracy.int8:.1f} % of {accuracy.queries:,}"
+            f" held-out images), expected at most {tolerate:g}"
         )
     content = with_accuracy(quantized, asdict(accuracy))
     write_atomically(file, lambda stream: stream.write(content))
@@ -111,7 +126,9 @@ def export_int8(
 
 def _checked_radius(radius: float | None) -> float:
     if radius is None:
-        raise BadInputError("the encoder file records no positive radius; give one (--positive-radius)")
+        raise BadInputError(
+            "the encoder file records no positive radius; give one (--positive-radius)"
+        )
     if not 0 < radius < np.inf:
         raise BadInputError(f"the positive radius is {radius}, expected a number above 0")
     return radius
@@ -135,8 +152,9 @@ def _opened(content: bytes) -> OnnxEncoder:
 def to_int8(content: bytes, images: Pixels) -> bytes:
     """Convert the content of a float32 file to int8, with images (n, height, width, 3) of its size.
 
-    Weights have one scale per channel. Activations have one scale per layer, which spans all values that occur for
-    these images. The description names the same encoder, but has its own fingerprint.
+    Weights have one scale per channel. Activations have one scale per layer, which spans all values
+    that occur for these images. The description names the same encoder, but has its own
+    fingerprint.
     """
     import onnx
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
@@ -159,15 +177,21 @@ def to_int8(content: bytes, images: Pixels) -> bytes:
             )
         quantized = onnx.load(after)
     facts = facts_of(content)
-    fingerprint = hashlib.sha256(quantized.graph.SerializeToString(deterministic=True)).hexdigest()[:16]
-    return _with_facts(quantized, replace(facts, precision="int8", fingerprint=fingerprint, of=facts.fingerprint))
+    fingerprint = hashlib.sha256(quantized.graph.SerializeToString(deterministic=True)).hexdigest()[
+        :16
+    ]
+    return _with_facts(
+        quantized, replace(facts, precision="int8", fingerprint=fingerprint, of=facts.fingerprint)
+    )
 
 
 def with_accuracy(content: bytes, accuracy: Mapping[str, float]) -> bytes:
     """The same content, with the measured accuracy in its description."""
     import onnx
 
-    return _with_facts(onnx.load_from_string(content), replace(facts_of(content), accuracy=accuracy))
+    return _with_facts(
+        onnx.load_from_string(content), replace(facts_of(content), accuracy=accuracy)
+    )
 
 
 def facts_of(content: bytes) -> Facts:

@@ -24,14 +24,20 @@ Backend = Literal["torch", "onnx"]
 
 
 def open_file(
-    source: Path | str, device: str = "auto", backend: Backend | None = None, *, trust_code: bool = False
+    source: Path | str,
+    device: str = "auto",
+    backend: Backend | None = None,
+    *,
+    trust_code: bool = False,
 ) -> ImageEncoder:
-    """Open the encoder in a file, in a training run's folder or on torch.hub, or a named one, on `device`.
+    """Open the encoder in a file, in a training run's folder or on torch.hub, or a named one, on
+    `device`.
 
-    torch computes a .safetensors file. With `backend` "onnx", onnxruntime computes it, from an ONNX file that is
-    exported once to the user's cache. onnxruntime computes an .onnx file. If `mappable export` did not write that file,
-    a description is beside it, with the suffix .yaml. A description can also name a torch.hub model; so does a source
-    like hub:OWNER/REPO:ENTRY. Foreign code runs only after consent, which `trust_code` gives.
+    torch computes a .safetensors file. With `backend` "onnx", onnxruntime computes it, from an ONNX
+    file that is exported once to the user's cache. onnxruntime computes an .onnx file. If `mappable
+    export` did not write that file, a description is beside it, with the suffix .yaml. A
+    description can also name a torch.hub model; so does a source like hub:OWNER/REPO:ENTRY. Foreign
+    code runs only after consent, which `trust_code` gives.
     """
     if named := find_named(source):
         _refuse_onnx(str(source), backend)
@@ -41,7 +47,9 @@ def open_file(
         return open_hub(str(source), device, trust_code=trust_code)
     file = encoder_file(source)
     if file.suffix not in OPENERS:
-        raise BadInputError(f"{file}: not an encoder file; its name must end in {' or '.join(OPENERS)}")
+        raise BadInputError(
+            f"{file}: not an encoder file; its name must end in {' or '.join(OPENERS)}"
+        )
     return OPENERS[file.suffix](file, device, backend, trust_code)
 
 
@@ -55,13 +63,17 @@ def _open_torch(file: Path, device: str, backend: Backend | None, trust_code: bo
     if backend != "onnx":
         return encoder.to(find_device(device))
     opened = OnnxEncoder(_exported(encoder), providers=_providers(device))
-    opened.about = encoder.about  # the cached file may come from another encoder with the same weights
+    # The cached file may come from another encoder with the same weights.
+    opened.about = encoder.about
     return opened
 
 
 def _open_onnx(file: Path, device: str, backend: Backend | None, trust_code: bool) -> ImageEncoder:
     if backend == "torch":
-        raise BadInputError(f"{file}: torch cannot compute ONNX files; give encoder.safetensors, or use --backend onnx")
+        raise BadInputError(
+            f"{file}: torch cannot compute ONNX files; give encoder.safetensors, or use --backend"
+            " onnx"
+        )
     providers, described = _providers(device), file.with_suffix(".yaml")
     with reading(file):
         content = file.read_bytes()
@@ -72,7 +84,9 @@ def _open_onnx(file: Path, device: str, backend: Backend | None, trust_code: boo
     return _open_description(described, device, backend, trust_code)
 
 
-def _open_description(file: Path, device: str, backend: Backend | None, trust_code: bool) -> ImageEncoder:
+def _open_description(
+    file: Path, device: str, backend: Backend | None, trust_code: bool
+) -> ImageEncoder:
     description = read_description(file)
     if description.hub is not None:
         _refuse_onnx(str(file), backend)
@@ -85,7 +99,9 @@ def _open_description(file: Path, device: str, backend: Backend | None, trust_co
 
 def _refuse_onnx(source: str, backend: Backend | None) -> None:
     if backend == "onnx":
-        raise BadInputError(f"{source}: torch computes torch.hub models, onnxruntime cannot; leave out --backend")
+        raise BadInputError(
+            f"{source}: torch computes torch.hub models, onnxruntime cannot; leave out --backend"
+        )
 
 
 OPENERS: dict[str, Callable[[Path, str, Backend | None, bool], ImageEncoder]] = {
@@ -117,5 +133,7 @@ def _providers(device: str) -> list[Any] | None:
 
     number = find_device(device).index
     if CUDA not in onnxruntime.get_available_providers():
-        raise BadInputError(f"device is {device!r}, but onnxruntime finds no GPU; install onnxruntime-gpu")
+        raise BadInputError(
+            f"device is {device!r}, but onnxruntime finds no GPU; install onnxruntime-gpu"
+        )
     return [(CUDA, {"device_id": number}), CPU]

@@ -14,10 +14,13 @@ WARM_UP_RUNS = 2  # runs before the recording, in which libraries choose and loa
 
 @dataclass(frozen=True)
 class Recording(Generic[Result]):
-    """Recorded GPU work. Call it to repeat the work; the tensors of `result` then have the new values."""
+    """Recorded GPU work. Call it to repeat the work; the tensors of `result` then have the new
+    values.
+    """
 
     graph: torch.cuda.CUDAGraph
-    work: Callable[[], Result]  # keeps its tensors alive, because the graph has only their addresses
+    # Keeps its tensors alive, because the graph has only their addresses.
+    work: Callable[[], Result]
     result: Result
 
     def __call__(self) -> None:
@@ -27,9 +30,10 @@ class Recording(Generic[Result]):
 def record(work: Callable[[], Result], device: torch.device, pool: Any = None) -> Recording[Result]:
     """Record the GPU's part of `work`.
 
-    `work` must read its inputs from tensors that stay at the same address. It must not read a number from the GPU. It
-    is first called a few times. Each call overwrites its results. Recordings with the same `pool`
-    (`torch.cuda.graph_pool_handle()`) share memory: a result is valid until another recording of the pool is called.
+    `work` must read its inputs from tensors that stay at the same address. It must not read a
+    number from the GPU. It is first called a few times. Each call overwrites its results.
+    Recordings with the same `pool` (`torch.cuda.graph_pool_handle()`) share memory: a result is
+    valid until another recording of the pool is called.
     """
     stream = _stream(device, get_ident())
     stream.wait_stream(torch.cuda.current_stream(device))
@@ -49,5 +53,7 @@ def record(work: Callable[[], Result], device: torch.device, pool: Any = None) -
 
 @cache
 def _stream(device: torch.device, thread: int) -> torch.cuda.Stream:
-    """The stream on which a thread records. There is only one, because libraries keep 64 MiB per stream they see."""
+    """The stream on which a thread records. There is only one, because libraries keep 64 MiB per
+    stream they see.
+    """
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

@@ -5,7 +5,8 @@ from torch import Tensor
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """Scale `vectors` (..., C) to length one along the last axis. A zero vector stays zero, with a finite gradient.
+    """Scale `vectors` (..., C) to length one along the last axis. A zero vector stays zero, with a
+    finite gradient.
 
     The 1e-12 is inside the root: outside, the gradient at zero would be NaN.
     """

@@ -1,4 +1,5 @@
-"""Vision models of the library transformers as backbones: `transformers:facebook/dinov2-small`, or a local folder.
+"""Vision models of the library transformers as backbones: `transformers:facebook/dinov2-small`, or
+a local folder.
 
 Only configurations (JSON) and safetensors are read. Code that a model brings along never runs.
 """
@@ -22,14 +23,25 @@ from mappable.places.images import Size
 
 PREFIX = "transformers:"
 PRETRAINED = "pretrained"  # name of a model's own weights, in place of a weight set
-BUILT_IN = (None, "eager", "sdpa")  # implementations of attention; any other name can be code on transformers' hub
-FETCHED = ("backbone", "use_pretrained_backbone", "use_timm_backbone")  # keys that name a further model
-LOCAL_FACTS = ("_name_or_path", "architectures", "auto_map", "dtype", "torch_dtype", "transformers_version")
+# Implementations of attention; any other name can be code on transformers' hub.
+BUILT_IN = (None, "eager", "sdpa")
+# Keys that name a further model.
+FETCHED = ("backbone", "use_pretrained_backbone", "use_timm_backbone")
+LOCAL_FACTS = (
+    "_name_or_path",
+    "architectures",
+    "auto_map",
+    "dtype",
+    "torch_dtype",
+    "transformers_version",
+)
 
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """The configuration of a model as JSON values, its tensors, and the normalization of its images."""
+    """The configuration of a model as JSON values, its tensors, and the normalization of its
+    images.
+    """
 
     configuration: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -38,9 +50,11 @@ class PretrainedModel:
 
 
 class VisionModel(Backbone):
-    """A vision model without its class and register tokens. `lower` is the whole model, so `trainable` can freeze it.
+    """A vision model without its class and register tokens. `lower` is the whole model, so
+    `trainable` can freeze it.
 
-    Dropout and batch normalization always work as in use: the same image gives the same descriptor in any batch.
+    Dropout and batch normalization always work as in use: the same image gives the same descriptor
+    in any batch.
     """
 
     recordable = False  # some models read numbers from the GPU
@@ -55,7 +69,9 @@ class VisionModel(Backbone):
             chosen = AutoConfig.for_model(values.pop("model_type"), **values)
             model = AutoModel.from_config(chosen, trust_remote_code=False)
         if model.main_input_name != "pixel_values":
-            raise BadInputError(f"{name}: is a {chosen.model_type} model, expected a vision model, such as dinov2")
+            raise BadInputError(
+                f"{name}: is a {chosen.model_type} model, expected a vision model, such as dinov2"
+            )
         self.model: nn.Module = model.float().eval()
         sizes = getattr(chosen, "hidden_sizes", None)
         self.channels = int(sizes[-1] if sizes else chosen.hidden_size)
@@ -73,22 +89,28 @@ class VisionModel(Backbone):
         if width % self.stride or height % self.stride:
             near = "x".join(str(max(1, round(side / self.stride)) * self.stride) for side in size)
             raise BadInputError(
-                f"size is {width}x{height}, expected multiples of {self.stride} pixels for {name}, such as {near}"
+                f"size is {width}x{height}, expected multiples of {self.stride} pixels for {name},"
+                f" such as {near}"
             )
         with torch.no_grad(), _one_sentence(name):
             maps = self.lower(torch.zeros(1, 3, height, width))
         if maps.ndim != 4 or maps.shape[1] != self.channels:
             shape = " x ".join(map(str, maps.shape))
-            raise BadInputError(f"{name}: gives {shape} numbers per image, expected a map of local descriptors")
+            raise BadInputError(
+                f"{name}: gives {shape} numbers per image, expected a map of local descriptors"
+            )
 
     def lower(self, images: Tensor) -> Tensor:
         """Maps (n, channels, rows, columns) for normalized images (n, 3, height, width)."""
-        output = self.model(pixel_values=images, **dict.fromkeys(self.options, True)).last_hidden_state
+        output = self.model(
+            pixel_values=images, **dict.fromkeys(self.options, True)
+        ).last_hidden_state
         if output.ndim == 4:
             maps: Tensor = output
             return maps
         rows, columns = images.shape[2] // self.stride, images.shape[3] // self.stride
-        patches = output[:, output.shape[1] - rows * columns :]  # class and register tokens come first
+        # Class and register tokens come first.
+        patches = output[:, output.shape[1] - rows * columns :]
         return patches.transpose(1, 2).unflatten(2, (rows, columns))  # type: ignore[no-any-return]
 
     def upper(self, activations: Tensor) -> Tensor:
@@ -99,7 +121,9 @@ class VisionModel(Backbone):
 def fetch_model(name: str) -> PretrainedModel:
     """Read a pretrained model from a local folder, from the cache of transformers, or from its hub."""
     if not Path(name).is_dir() and name.count("/") != 1:
-        raise BadInputError(f"{name}: no such folder with a model of transformers; a model on its hub is OWNER/NAME")
+        raise BadInputError(
+            f"{name}: no such folder with a model of transformers; a model on its hub is OWNER/NAME"
+        )
     with _one_sentence(name):
         from transformers import AutoConfig, AutoModel
         from transformers.utils import cached_file
@@ -112,10 +136,15 @@ def fetch_model(name: str) -> PretrainedModel:
             if key not in LOCAL_FACTS
         }
         with torch.device("meta"):
-            VisionModel(configuration, name)  # raises for a model of another kind, before its weights are read
-        file = cached_file(name, "preprocessor_config.json", _raise_exceptions_for_missing_entries=False)
+            # Raises for a model of another kind, before its weights are read.
+            VisionModel(configuration, name)
+        file = cached_file(
+            name, "preprocessor_config.json", _raise_exceptions_for_missing_entries=False
+        )
         if file is None:
-            raise BadInputError(f"{name}: has no preprocessor_config.json, which says how to normalize images")
+            raise BadInputError(
+                f"{name}: has no preprocessor_config.json, which says how to normalize images"
+            )
         mean, std = _normalization(json.loads(Path(file).read_text("utf-8")), name)
         model = AutoModel.from_pretrained(
             name, config=chosen, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
@@ -125,7 +154,9 @@ def fetch_model(name: str) -> PretrainedModel:
 
 
 def refuse_downloads(configuration: Any, name: str) -> None:
-    """Raise if a configuration lets transformers fetch code or other models. Anybody can have written it."""
+    """Raise if a configuration lets transformers fetch code or other models. Anybody can have
+    written it.
+    """
     if isinstance(configuration, list | tuple):
         configuration = dict(enumerate(configuration))
     elif hasattr(configuration, "to_dict"):  # a part of a configuration that transformers has read
@@ -140,7 +171,8 @@ def refuse_downloads(configuration: Any, name: str) -> None:
             or (asked == "model_type" and str(value).startswith("timm"))
         ):
             raise BadInputError(
-                f"{name}: its configuration has {key} {shown(value)}, which would fetch more than weights"
+                f"{name}: its configuration has {key} {shown(value)}, which would fetch more than"
+                " weights"
             )
         refuse_downloads(value, name)
 
@@ -151,7 +183,9 @@ def _normalization(values: Mapping[str, Any], name: str) -> tuple[Channels, Chan
         return (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
     found = [[float(value) for value in values.get(key, ())] for key in ("image_mean", "image_std")]
     if any(len(value) != 3 for value in found) or 0 in found[1]:
-        raise BadInputError(f"{name}: preprocessor_config.json must give three numbers image_mean and image_std")
+        raise BadInputError(
+            f"{name}: preprocessor_config.json must give three numbers image_mean and image_std"
+        )
     (red, green, blue), (red_std, green_std, blue_std) = found
     return (red, green, blue), (red_std, green_std, blue_std)
 
@@ -167,6 +201,9 @@ def _one_sentence(name: str) -> Iterator[None]:
         raise
     except MemoryError:
         raise
-    except Exception as error:  # transformers and the libraries below it promise no closed set of errors
+    # Transformers and the libraries below it promise no closed set of errors.
+    except Exception as error:
         reason = " ".join(str(error).split()).split(". ")[0][:200]
-        raise BadInputError(f"{name}: transformers cannot open it as a vision model ({reason})") from None
+        raise BadInputError(
+            f"{name}: transformers cannot open it as a vision model ({reason})"
+        ) from None

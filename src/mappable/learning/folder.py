@@ -14,7 +14,8 @@ from mappable.learning.metrics import METRICS
 from mappable.learning.settings import Settings, settings_to_yaml, with_defaults
 
 SETTINGS = "settings.yaml"
-WATCHING = frozenset({"checkpoint_every", "monitor_every", "landmarks"})  # settings that do not change the weights
+# Settings that do not change the weights.
+WATCHING = frozenset({"checkpoint_every", "monitor_every", "landmarks"})
 Loaded = TypeVar("Loaded")
 
 
@@ -22,11 +23,14 @@ class OtherRunError(BadInputError):
     """The folder contains a run with other settings or other images, or a run that cannot be read."""
 
 
-def look_into(folder: Path, settings: Settings, data: str) -> tuple[Encoder | None, Checkpoint | None]:
-    """Return the finished encoder or the last checkpoint of this same run, if the folder contains one.
+def look_into(
+    folder: Path, settings: Settings, data: str
+) -> tuple[Encoder | None, Checkpoint | None]:
+    """Return the finished encoder or the last checkpoint of this same run, if the folder contains
+    one.
 
-    If `overwrite` replaces a run, its encoder stays until the new one is finished. So next to the checkpoint of this
-    run there may be the encoder of another run, which is ignored.
+    If `overwrite` replaces a run, its encoder stays until the new one is finished. So next to the
+    checkpoint of this run there may be the encoder of another run, which is ignored.
     """
     encoder, file = folder / ENCODER, folder / CHECKPOINT
     if encoder.exists():
@@ -50,7 +54,11 @@ def ended_before(folder: Path, checkpoint: Checkpoint) -> Encoder | None:
         return None
     encoder = _read(Encoder.load, folder / ENCODER)
     same = encoder.about.data == checkpoint.about["data"]
-    return encoder if same and encoder.about.settings.get("iterations") == checkpoint.iteration else None
+    return (
+        encoder
+        if same and encoder.about.settings.get("iterations") == checkpoint.iteration
+        else None
+    )
 
 
 def _read(load: Callable[[Path], Loaded], file: Path) -> Loaded:
@@ -65,11 +73,16 @@ def _check_same(file: Path, before: Any, data_before: str, settings: Settings, d
     before = with_defaults(before)
     different = [key for key in now if key not in WATCHING and before[key] != now[key]]
     if different:
-        values = ", ".join(f"{key} {shown(before[key])} (now {shown(now[key])})" for key in different)
-        raise OtherRunError(f"{file}: trained with {values}; use the same settings, or start again with --overwrite")
+        values = ", ".join(
+            f"{key} {shown(before[key])} (now {shown(now[key])})" for key in different
+        )
+        raise OtherRunError(
+            f"{file}: trained with {values}; use the same settings, or start again with --overwrite"
+        )
     if data_before != data:
         raise OtherRunError(
-            f"{file}: trained on other training images; use the same images, or start again with --overwrite"
+            f"{file}: trained on other training images; use the same images, or start again with"
+            " --overwrite"
         )
 
 

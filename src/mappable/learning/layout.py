@@ -1,4 +1,6 @@
-"""The order of images in a tuple: anchor, positives, hard negatives, random negatives, other negative."""
+"""The order of images in a tuple: anchor, positives, hard negatives, random negatives, other
+negative.
+"""
 
 from dataclasses import dataclass
 
@@ -8,10 +10,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Layout:
-    """Number of images of each kind after the anchor; in the paper 6 positives, 3 hard and 3 random negatives.
+    """Number of images of each kind after the anchor; in the paper 6 positives, 3 hard and 3 random
+    negatives.
 
-    The other negative of quadruplets replaces the last random negative. Tuples of all losses with negatives therefore
-    have the same length and the same draws.
+    The other negative of quadruplets replaces the last random negative. Tuples of all losses with
+    negatives therefore have the same length and the same draws.
 
     >>> Layout(positives=6, hard=3, random=2, other=True).images
     13
@@ -28,7 +31,9 @@ class Layout:
         return self.hard + self.random
 
     def distant(self, tuples: Tensor) -> Tensor:
-        """Of tuples (B, images, ...), the anchor and all images that are far from it: (B, images - positives, ...)."""
+        """Of tuples (B, images, ...), the anchor and all images that are far from it: (B, images -
+        positives, ...).
+        """
         return torch.cat([tuples[:, :1], tuples[:, 1 + self.positives :]], dim=1)
 
     @property

@@ -21,7 +21,8 @@ from mappable.learning.losses.terms import squared_distance
 from mappable.learning.settings import Settings
 from mappable.learning.tuples import Tuples
 
-TERMS = tuple(term.name for term in fields(Terms))  # names of the values that `step` returns, in order
+# Names of the values that `step` returns, in order.
+TERMS = tuple(term.name for term in fields(Terms))
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,12 @@ class Batch:
     """Data of one step on the device: this process's share of a batch of tuples."""
 
     inputs: Tensor  # (b, images, ...), inputs of the network
-    squared_distances: Tensor  # (b, positives), squared distances in the world between anchor and positives
-    weights: Tensor  # (b,), weight of each anchor in the mean over the valid tuples of the whole batch
-    known: Tensor  # (b, n, n), squared feature distances before training, for distillation; else (b, 0, 0)
+    # (b, positives), squared distances in the world between anchor and positives.
+    squared_distances: Tensor
+    # (b,), weight of each anchor in the mean over the valid tuples of the whole batch.
+    weights: Tensor
+    # (b, n, n), squared feature distances before training, for distillation; else (b, 0, 0)
+    known: Tensor
 
 
 @dataclass(frozen=True)
@@ -51,28 +55,43 @@ class _Recorded:
 class Learner:
     """Trains an encoder step by step.
 
-    `inputs` has the network's inputs of all rows: pixels, or activations of the frozen layers (`trainable: last`).
-    Every process of the `group` has its own learner. All of them have the same weights at any time.
+    `inputs` has the network's inputs of all rows: pixels, or activations of the frozen layers
+    (`trainable: last`). Every process of the `group` has its own learner. All of them have the same
+    weights at any time.
     """
 
     def __init__(
-        self, encoder: Encoder, inputs: Inputs, settings: Settings, device: torch.device, group: Group | None = None
+        self,
+        encoder: Encoder,
+        inputs: Inputs,
+        settings: Settings,
+        device: torch.device,
+        group: Group | None = None,
     ) -> None:
         self.encoder, self.inputs, self.settings, self.device = encoder, inputs, settings, device
         self.group = group or Group()
-        self.network: Callable[[Tensor], Tensor] = encoder if settings.trainable == "all" else encoder.upper
+        self.network: Callable[[Tensor], Tensor] = (
+            encoder if settings.trainable == "all" else encoder.upper
+        )
         self.parameters = self._choose_parameters()
         on_gpu = device.type == "cuda"
-        self.records = on_gpu and encoder.backbone.recordable  # Python would take longer than the work that it starts
-        self.average: list[Tensor] = []  # moving average of the parameters after the first step, if it is turned on
+        # Python would take longer than the work that it starts.
+        self.records = on_gpu and encoder.backbone.recordable
+        # Moving average of the parameters after the first step, if it is turned on.
+        self.average: list[Tensor] = []
         self.start: list[Tensor] = []  # parameters before training, for distillation
-        self.known: Tensor | None = None  # descriptors of all training images before training, for distillation
+        # Descriptors of all training images before training, for distillation.
+        self.known: Tensor | None = None
         self._recorded: dict[tuple[Loss, int], _Recorded] = {}
 
     @cached_property
     def optimizer(self) -> torch.optim.Adam:
-        """Made for the first step or checkpoint, because PyTorch then loads its compiler, which takes seconds."""
-        return torch.optim.Adam(self.parameters, self.settings.learning_rate, fused=self.device.type == "cuda")
+        """Made for the first step or checkpoint, because PyTorch then loads its compiler, which
+        takes seconds.
+        """
+        return torch.optim.Adam(
+            self.parameters, self.settings.learning_rate, fused=self.device.type == "cuda"
+        )
 
     def _choose_parameters(self) -> list[nn.Parameter]:
         """Select the parameters to train: those on which the descriptors depend.
@@ -97,9 +116,11 @@ class Learner:
 
     @torch.no_grad()
     def remember_start(self, rows: int) -> None:
-        """For distillation, keep the weights before training, and the descriptors of the first `rows` inputs.
+        """For distillation, keep the weights before training, and the descriptors of the first
+        `rows` inputs.
 
-        Also call this after `restore`: the descriptors are then computed with the restored weights of the start.
+        Also call this after `restore`: the descriptors are then computed with the restored weights
+        of the start.
         """
         if not self.settings.distillation:
             return
@@ -112,7 +133,9 @@ class Learner:
             parameter.copy_(value)
 
     def describe(self, rows: Ints, title: str | None = None) -> Tensor:
-        """Descriptors (k, D) of rows with the current weights. Processes share the work, and each gets all of them."""
+        """Descriptors (k, D) of rows with the current weights. Processes share the work, and each
+        gets all of them.
+        """
         part = describe(
             self.network,
             self.inputs,
@@ -126,48 +149,65 @@ class Learner:
     def batches(
         self, tuples: Sequence[Tuples], changes: Sequence[Changes] | None = None
     ) -> Generator[Batch, None, None]:
-        """Yield the data of one step per batch of tuples. Images are read ahead until the generator is closed.
+        """Yield the data of one step per batch of tuples. Images are read ahead until the generator
+        is closed.
 
-        All batches must have the same number of tuples, in the host's memory. Their distances and weights go to the
-        device in one transfer. `changes`, one per batch and on the device, are applied to the images.
+        All batches must have the same number of tuples, in the host's memory. Their distances and
+        weights go to the device in one transfer. `changes`, one per batch and on the device, are
+        applied to the images.
         """
         if not tuples:
             return
         share = self.group.share(len(tuples[0].rows))
         rows = [batch.rows[share].flatten().numpy() for batch in tuples]
-        squared_distances = torch.stack([batch.squared_distances[share] for batch in tuples]).to(self.device)
+        squared_distances = torch.stack([batch.squared_distances[share] for batch in tuples]).to(
+            self.device
+        )
         valid = torch.stack([batch.valid for batch in tuples])
         weights = (valid / valid.sum(1, keepdim=True).clamp(min=1))[:, share].to(self.device)
         distant = torch.stack([batch.layout.distant(batch.rows[share]) for batch in tuples])
-        known = map(self._known_distances, distant.to(self.device) if self.known is not None else distant)
+        known = map(
+            self._known_distances, distant.to(self.device) if self.known is not None else distant
+        )
         with closing(self.inputs.batches(rows, self.device)) as read:
-            for number, (inputs, *others) in enumerate(zip(read, squared_distances, weights, known, strict=True)):
+            for number, (inputs, *others) in enumerate(
+                zip(read, squared_distances, weights, known, strict=True)
+            ):
                 grouped = inputs.view(-1, tuples[0].layout.images, *inputs.shape[1:])
                 yield Batch(changes[number][share](grouped) if changes else grouped, *others)
 
     def _known_distances(self, rows: Tensor) -> Tensor:
-        """Squared feature distances before training between the images of rows (b, n), if they are needed."""
+        """Squared feature distances before training between the images of rows (b, n), if they are
+        needed.
+        """
         if self.known is None:
             return torch.empty(len(rows), 0, 0, device=self.device)
         return _between(self.known[rows].float())
 
     def step(self, loss: Loss, batch: Batch, iteration: int = 1) -> Tensor:
-        """Take one step on the mean loss of the valid tuples. Return the TERMS (b, 7) of this process's share.
+        """Take one step on the mean loss of the valid tuples. Return the TERMS (b, 7) of this
+        process's share.
 
-        Each anchor has its weight in the mean of the whole batch. The gradients are therefore those of the whole
-        batch, however processes share it. `iteration` counts from 1; the moving average of the weights depends on it.
+        Each anchor has its weight in the mean of the whole batch. The gradients are therefore those
+        of the whole batch, however processes share it. `iteration` counts from 1; the moving
+        average of the weights depends on it.
         """
-        self.optimizer.zero_grad(set_to_none=not self.records)  # a recording needs the gradients at the same address
+        # A recording needs the gradients at the same address.
+        self.optimizer.zero_grad(set_to_none=not self.records)
         backward = self._backward_recorded if self.records else self._backward
         terms = backward(loss, batch)
-        self.group.add_up([parameter.grad for parameter in self.parameters if parameter.grad is not None])
+        self.group.add_up(
+            [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+        )
         self.optimizer.step()
         if self.settings.averaging:
             self._average(iteration)
         return terms
 
     def _average(self, iteration: int) -> None:
-        """Update the moving average of the weights after a step. The first 1 / (1 - averaging) steps count equally."""
+        """Update the moving average of the weights after a step. The first 1 / (1 - averaging)
+        steps count equally.
+        """
         if not self.average:
             self.average = [parameter.detach().clone() for parameter in self.parameters]
         for average, parameter in zip(self.average, self.parameters, strict=True):
@@ -175,10 +215,11 @@ class Learner:
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Copy the averaged weights, if there are any, to the encoder. No steps can be taken afterwards.
+        """Copy the averaged weights, if there are any, to the encoder. No steps can be taken
+        afterwards.
 
-        Recordings and gradients are freed. Recordings take many gigabytes and refer back to the learner: without this,
-        they would stay until a garbage collection finds the cycle.
+        Recordings and gradients are freed. Recordings take many gigabytes and refer back to the
+        learner: without this, they would stay until a garbage collection finds the cycle.
         """
         for average, parameter in zip(self.average, self.parameters, strict=False):
             parameter.copy_(average)
@@ -193,7 +234,9 @@ class Learner:
         descriptors = descriptors.view(*batch.inputs.shape[:2], -1)
         terms = loss(descriptors, batch.squared_distances)
         if count := batch.known.shape[1]:
-            changes = (_between(loss.layout.distant(descriptors)) - batch.known).square().sum(dim=(1, 2))
+            changes = (
+                (_between(loss.layout.distant(descriptors)) - batch.known).square().sum(dim=(1, 2))
+            )
             mean = changes / (count * (count - 1))  # over pairs of different images
             terms = replace(terms, total=terms.total + self.settings.distillation * mean)
         with backbone_precision(self.device, self.settings.precision):
@@ -222,7 +265,11 @@ class Learner:
         """All tensors on which the next step depends, by their names in a checkpoint."""
         tensors = {f"encoder.{name}": tensor for name, tensor in self.encoder.state_dict().items()}
         for number, entries in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimiser.{number}.{name}": tensor for name, tensor in entries.items() if tensor is not None}
+            tensors |= {
+                f"optimiser.{number}.{name}": tensor
+                for name, tensor in entries.items()
+                if tensor is not None
+            }
         kept = {"average": self.average, "start": self.start}
         for kind, parameters in kept.items():
             tensors |= {f"{kind}.{number}": tensor for number, tensor in enumerate(parameters)}
@@ -240,7 +287,8 @@ class Learner:
             else:
                 number, _, entry = rest.partition(".")
                 parameter = self.parameters[int(number)].detach()
-                if tensor.shape == parameter.shape:  # a fused optimizer needs the same memory layout
+                # A fused optimizer needs the same memory layout.
+                if tensor.shape == parameter.shape:
                     tensor = torch.empty_like(parameter).copy_(tensor)
                 if kind in kept:
                     kept[kind][int(number)] = tensor

@@ -1,7 +1,7 @@
 """Metres from descriptors of any encoder: a linear map to short features, fitted in closed form.
 
-Let z be descriptors of length one of images whose visit's mean was removed, and g distances in metres between the
-images. With a reach L,
+Let z be descriptors of length one of images whose visit's mean was removed, and g distances in
+metres between the images. With a reach L,
 
     K_ij = exp(-g_ij / L)                      inner products that two places should have     (1)
     T Tᵀ ≈ K                                   its FEATURES largest eigenvectors              (2)
@@ -25,8 +25,9 @@ from mappable.errors import BadInputError
 from mappable.places.angles import wrap
 from mappable.places.table import Places
 
-# Compared by hand (studies/metric/README.md). Pearson's correlation within the reach changes by at most 0.02 with
-# a RIDGE of 0.001 or 0.01, falls by up to 0.15 with 1, and changes by at most 0.03 with four times the FEATURES.
+# Compared by hand (studies/metric/README.md). Pearson's correlation within the reach changes by at
+# most 0.02 with a RIDGE of 0.001 or 0.01, falls by up to 0.15 with 1, and changes by at most 0.03
+# with four times the FEATURES.
 RIDGE = 0.1  # beside squared lengths of descriptors, which are one
 FEATURES = 128
 MOST_IMAGES = 2000  # spread evenly over the rows; the time of a fit grows with the cube
@@ -34,7 +35,8 @@ FARTHEST = 3.0  # reaches; products below exp(-3) are noise
 SAME_VIEW = math.radians(30)  # the paper's yaw limit for positives
 ERROR = 0.2  # median relative error up to which distances reach
 FEWEST_PAIRS = 30  # for a correlation or a median
-GROUPS = 40  # of pairs with equal size, whose medians make the curve from feature distance to metres
+# Of pairs with equal size, whose medians make the curve from feature distance to metres.
+GROUPS = 40
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,16 @@ class Metric:
 
     @classmethod
     def fit(cls, descriptors: Floats32, positions: Floats, *, reach: float) -> "Metric":
-        """Fit to `descriptors` (n, dimensions) of images at `positions` (n, 2 or 3); `reach` is in metres.
+        """Fit to `descriptors` (n, dimensions) of images at `positions` (n, 2 or 3); `reach` is in
+        metres.
 
-        The descriptors have length one, after each visit's mean was removed. The negative radius is a good reach.
+        The descriptors have length one, after each visit's mean was removed. The negative radius is
+        a good reach.
         """
         if len(descriptors) < 2:
-            raise BadInputError(f"metres need at least 2 images with positions, got {len(descriptors)}")
+            raise BadInputError(
+                f"metres need at least 2 images with positions, got {len(descriptors)}"
+            )
         rows = evenly(len(descriptors), MOST_IMAGES)
         chosen, count = descriptors[rows], len(rows)
         apart = np.linalg.norm(positions[rows, None] - positions[None, rows], axis=2)
@@ -74,7 +80,9 @@ class Metric:
         return unit
 
     def distances(self, first: Floats32, second: Floats32) -> Floats:
-        """Distances (n, m) in metres between metric features (n, FEATURES) and (m, FEATURES): equation 5."""
+        """Distances (n, m) in metres between metric features (n, FEATURES) and (m, FEATURES):
+        equation 5.
+        """
         products = (first @ second.T).astype(np.float64)
         metres: Floats = -self.reach * np.log(products.clip(np.exp(-FARTHEST), 1.0))
         return metres
@@ -84,8 +92,9 @@ class Metric:
 class Relations:
     """How well distances follow metres, over pairs of images.
 
-    `pearson` and `pairs` have the keys "r1", "r2", "2 r2" and "all": pairs at most so far apart. `reach` is the end of
-    the longest run of distances from r1 on whose median relative error is below ERROR; 0 if there is none.
+    `pearson` and `pairs` have the keys "r1", "r2", "2 r2" and "all": pairs at most so far apart.
+    `reach` is the end of the longest run of distances from r1 on whose median relative error is
+    below ERROR; 0 if there is none.
     """
 
     pearson: dict[str, float | None]
@@ -101,18 +110,29 @@ def same_view(queries: Places, images: Places, *, across: bool) -> Bools:
     turned = np.abs(wrap(queries.yaw[:, None] - images.yaw[None]))
     pairs = (queries.frame[:, None] == images.frame[None]) & ~(turned > SAME_VIEW)
     pairs &= (queries.sequence[:, None] != images.sequence[None]) == across
-    return np.asarray(pairs & (queries.positions[:, None] != images.positions[None]).any(axis=2), dtype=bool)
+    return np.asarray(
+        pairs & (queries.positions[:, None] != images.positions[None]).any(axis=2), dtype=bool
+    )
 
 
 def curve_to_metres(distances: Floats, metres: Floats) -> tuple[Floats, Floats]:
-    """A rising curve from feature distances (p,) to metres (p,): medians of GROUPS groups, for `np.interp`."""
+    """A rising curve from feature distances (p,) to metres (p,): medians of GROUPS groups, for
+    `np.interp`.
+    """
     groups = np.array_split(np.argsort(distances), min(GROUPS, len(distances)))
-    medians = np.array([[np.median(distances[group]), np.median(metres[group])] for group in groups])
+    medians = np.array(
+        [[np.median(distances[group]), np.median(metres[group])] for group in groups]
+    )
     return medians[:, 0], np.maximum.accumulate(medians[:, 1])
 
 
 def relations(
-    distances: Floats, metres: Floats, *, near: float, far: float, curve: tuple[Floats, Floats] | None = None
+    distances: Floats,
+    metres: Floats,
+    *,
+    near: float,
+    far: float,
+    curve: tuple[Floats, Floats] | None = None,
 ) -> Relations:
     """Compare `distances` (p,) of pairs with true `metres` (p,); `near` and `far` are r1 and r2.
 
@@ -123,7 +143,9 @@ def relations(
         inside = metres <= radius
         pairs[name] = int(inside.sum())
         enough = pairs[name] >= FEWEST_PAIRS and np.ptp(distances[inside]) > 0
-        pearson[name] = float(np.corrcoef(distances[inside], metres[inside])[0, 1]) if enough else None
+        pearson[name] = (
+            float(np.corrcoef(distances[inside], metres[inside])[0, 1]) if enough else None
+        )
     estimates = distances if curve is None else np.interp(distances, *curve)
     reach, step = 0.0, near / 4
     for start in np.arange(near, metres.max(initial=0.0), step):

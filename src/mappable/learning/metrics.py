@@ -12,7 +12,8 @@ METRICS = "metrics.jsonl"
 
 
 class Metrics:
-    """Appends one JSON object per line to `folder`/metrics.jsonl. Without a folder it writes nothing.
+    """Appends one JSON object per line to `folder`/metrics.jsonl. Without a folder it writes
+    nothing.
 
     Lines up to `iteration` are kept from an earlier part of the run; later lines are deleted.
     """
@@ -20,7 +21,11 @@ class Metrics:
     def __init__(self, folder: Path | None, *, iteration: int = 0) -> None:
         self.file = folder / METRICS if folder else None
         if self.file:
-            lines = zip(_lines(self.file), read_metrics(self.file.parent), strict=True) if iteration else ()
+            lines = (
+                zip(_lines(self.file), read_metrics(self.file.parent), strict=True)
+                if iteration
+                else ()
+            )
             kept = [line for line, values in lines if values.get("iteration", 0) <= iteration]
             write_atomically(self.file, lambda stream: stream.writelines(kept))
             self.stream = self.file.open("ab")
@@ -48,7 +53,9 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         try:
             metrics.append(dict(parse_json(line)))
         except (ValueError, TypeError):
-            raise BadInputError(f"{file}, row {number}: damaged; train again with --overwrite") from None
+            raise BadInputError(
+                f"{file}, row {number}: damaged; train again with --overwrite"
+            ) from None
     return metrics
 
 

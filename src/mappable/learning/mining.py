@@ -10,8 +10,8 @@ from torch import Tensor
 class FeatureCache:
     """Descriptors of some training images, computed at the start of a mining period.
 
-    `rows` (m,) int64 are the images' rows in the training set, ascending. `features` (m, D) float32 are their
-    descriptors.
+    `rows` (m,) int64 are the images' rows in the training set, ascending. `features` (m, D) float32
+    are their descriptors.
     """
 
     rows: Tensor
@@ -19,12 +19,16 @@ class FeatureCache:
     squared_norms: Tensor = field(init=False, repr=False)  # (m,)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "squared_norms", torch.linalg.vector_norm(self.features, dim=1).square())
+        object.__setattr__(
+            self, "squared_norms", torch.linalg.vector_norm(self.features, dim=1).square()
+        )
 
     def squared_distances(self, anchors: Tensor) -> Tensor:
-        """Squared feature distances (b, m) from `anchors` (b,), which must be in the cache, to all cached images.
+        """Squared feature distances (b, m) from `anchors` (b,), which must be in the cache, to all
+        cached images.
 
-        The matrix product is in float32, because half precision errs by as much as hard negatives differ.
+        The matrix product is in float32, because half precision errs by as much as hard negatives
+        differ.
         """
         columns = torch.searchsorted(self.rows, anchors)
         with torch.autocast(self.features.device.type, enabled=False):
@@ -32,11 +36,13 @@ class FeatureCache:
         return (self.squared_norms[columns, None] + self.squared_norms - 2 * products).clamp_(min=0)
 
     def hardest(self, anchors: Tensor, negatives: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """Find the `count` negatives with the smallest feature distance to each anchor, nearest first.
+        """Find the `count` negatives with the smallest feature distance to each anchor, nearest
+        first.
 
-        `anchors` (b,) are rows of the training set that are in the cache. `negatives` (b, n) bool says for every row of
-        the training set whether it is a negative of the anchor. Returns rows (b, count), and how many of them were
-        found (b,). If the cache has too few negatives, the anchor's own row fills the rest.
+        `anchors` (b,) are rows of the training set that are in the cache. `negatives` (b, n) bool
+        says for every row of the training set whether it is a negative of the anchor. Returns rows
+        (b, count), and how many of them were found (b,). If the cache has too few negatives, the
+        anchor's own row fills the rest.
         """
         eligible = negatives[:, self.rows]
         distances = self.squared_distances(anchors).masked_fill_(~eligible, torch.inf)

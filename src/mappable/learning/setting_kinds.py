@@ -11,11 +11,14 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 from mappable.errors import BadInputError
 from mappable.places.images import check_settings, parse_size
 
-SMALLEST_SIDE = 16  # pixels; the network halves an image four times, so that a smaller one would leave nothing
+# pixels; the network halves an image four times, so that a smaller one would leave nothing.
+SMALLEST_SIDE = 16
 
 
 def _number(value: Any) -> float:
-    """Parse a number, or text such as 1e-6, which YAML reads as text. pydantic would accept true as 1."""
+    """Parse a number, or text such as 1e-6, which YAML reads as text. pydantic would accept true as
+    1.
+    """
     if isinstance(value, bool) or not isinstance(value, Real | str):
         raise ValueError(value)
     try:
@@ -44,7 +47,9 @@ def _size(value: Any) -> tuple[int, int]:
 # The text of each type appears in the documentation, and in the error for a wrong value.
 Positive = Annotated[float, "a number above 0", BeforeValidator(_number), Field(gt=0)]
 NotNegative = Annotated[float, "a number, 0 or more", BeforeValidator(_number), Field(ge=0)]
-Share = Annotated[float, "a number, 0 or more and below 1", BeforeValidator(_number), Field(ge=0, lt=1)]
+Share = Annotated[
+    float, "a number, 0 or more and below 1", BeforeValidator(_number), Field(ge=0, lt=1)
+]
 Angle = Annotated[
     float,
     "an angle in radians, above 0 and at most pi (30 degrees are 0.5236)",
@@ -53,7 +58,9 @@ Angle = Annotated[
 ]
 Count = Annotated[int, "a whole number, 1 or more", BeforeValidator(_number), Field(ge=1)]
 CountOrZero = Annotated[int, "a whole number, 0 or more", BeforeValidator(_number), Field(ge=0)]
-Seed = Annotated[int, "a whole number from 0 to 4294967295", BeforeValidator(_number), Field(ge=0, le=2**32 - 1)]
+Seed = Annotated[
+    int, "a whole number from 0 to 4294967295", BeforeValidator(_number), Field(ge=0, le=2**32 - 1)
+]
 Text = Annotated[str, "text", BeforeValidator(_text)]
 Layers = Literal["all", "last"]
 LossName = Annotated[str, "the name of a loss", BeforeValidator(_text)]
@@ -66,7 +73,8 @@ ImageSize = Annotated[
 
 
 def kind_text(kind: Any) -> str:
-    """Describe the valid values of a type: "a number above 0, or measure" for `Positive | Literal["measure"]`.
+    """Describe the valid values of a type: "a number above 0, or measure" for `Positive |
+    Literal["measure"]`.
 
     >>> kind_text(Count | None)
     'a whole number, 1 or more, or none'

@@ -17,7 +17,9 @@ LONGEST_SHOWN = 80  # characters of a value in an error message
 
 
 class Given(NamedTuple):
-    """A value and its source, such as "mine.yaml, line 3"; the source is empty for a value from Python code."""
+    """A value and its source, such as "mine.yaml, line 3"; the source is empty for a value from
+    Python code.
+    """
 
     value: Any
     source: str
@@ -34,7 +36,10 @@ def preset_names() -> list[str]:
 def _preset_files() -> dict[str, Traversable]:
     folders = [PRESETS, *(module.PRESETS for module in world_modules())]
     return {
-        Path(file.name).stem: file for folder in folders for file in folder.iterdir() if file.name.endswith(".yaml")
+        Path(file.name).stem: file
+        for folder in folders
+        for file in folder.iterdir()
+        if file.name.endswith(".yaml")
     }
 
 
@@ -43,7 +48,9 @@ def read_preset(name: str) -> Layer:
     files = _preset_files()
     if name not in files:
         more = "" if world_modules() else f"; those of {INSTALL}"
-        raise BadInputError(f"unknown preset {name!r}; the presets are {', '.join(sorted(files))}{more}")
+        raise BadInputError(
+            f"unknown preset {name!r}; the presets are {', '.join(sorted(files))}{more}"
+        )
     source = f"preset {name}"
     layer = read_yaml(files[name].read_text("utf-8"), source)
     return {key: Given(given.value, source) for key, given in layer.items()}
@@ -56,7 +63,9 @@ def read_file(file: Path) -> Layer:
 
 
 def read_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> Layer:
-    """Read single settings: values by name, or texts "key=value" with a YAML value. The last text for a key counts."""
+    """Read single settings: values by name, or texts "key=value" with a YAML value. The last text
+    for a key counts.
+    """
     if isinstance(overrides, Mapping):
         return {str(name): Given(value, "") for name, value in overrides.items()}
     layer = {}
@@ -76,7 +85,9 @@ def _read_value(text: str, source: str) -> Any:
     try:
         return _with_none(yaml.safe_load(text))
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise BadInputError(f"{source}: {_cut(text)!r} is not a YAML value; try quotes around it") from None
+        raise BadInputError(
+            f"{source}: {_cut(text)!r} is not a YAML value; try quotes around it"
+        ) from None
 
 
 def read_yaml(text: str, source: str) -> Layer:
@@ -91,16 +102,24 @@ def read_yaml(text: str, source: str) -> Layer:
         if root is None:  # an empty file, or only comments
             return layer
         if not isinstance(root, yaml.MappingNode):
-            raise BadInputError(f"{source}: contains no settings; write one per line, such as `seed: 1`")
+            raise BadInputError(
+                f"{source}: contains no settings; write one per line, such as `seed: 1`"
+            )
         for key, value in root.value:
             line = key.start_mark.line + 1
             name = str(key.value)
             if name in layer:
-                raise BadInputError(f"{source}, line {line}: {name} occurs twice, first in {layer[name].source}")
-            layer[name] = Given(_with_none(loader.construct_object(value, deep=True)), f"{source}, line {line}")
+                raise BadInputError(
+                    f"{source}, line {line}: {name} occurs twice, first in {layer[name].source}"
+                )
+            layer[name] = Given(
+                _with_none(loader.construct_object(value, deep=True)), f"{source}, line {line}"
+            )
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         where, problem = _position_of(error, text)
-        raise BadInputError(f"{source}{where}: not YAML ({problem}); write a setting as `seed: 1`") from None
+        raise BadInputError(
+            f"{source}{where}: not YAML ({problem}); write a setting as `seed: 1`"
+        ) from None
     return layer
 
 

@@ -1,6 +1,7 @@
 """All settings of a training run: their meaning, and how to load and check them.
 
-`load_settings` merges a preset, a YAML file and single values, in this order. The result is checked and frozen.
+`load_settings` merges a preset, a YAML file and single values, in this order. The result is checked
+and frozen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,12 +50,15 @@ SYNONYMS = {
 }
 
 
-LOCAL_FEATURES = 120_000  # of all images for the initial clusters; the paper gives no number, NetVLAD takes 50,000
+# Of all images for the initial clusters; the paper gives no number, NetVLAD takes 50,000.
+LOCAL_FEATURES = 120_000
 LOCATIONS = 100  # of one image, at most
 
 
 class WrongSettingsError(BadInputError):
-    """Settings that cannot be used. `names` are the settings at fault; `load_settings` adds where they come from."""
+    """Settings that cannot be used. `names` are the settings at fault; `load_settings` adds where
+    they come from.
+    """
 
     def __init__(self, names: Sequence[str], problem: str) -> None:
         super().__init__(names, problem)
@@ -65,33 +69,48 @@ class WrongSettingsError(BadInputError):
         return self.problem
 
 
-class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True):
-    """All settings of a training run, without its data. Settings are frozen, and an unknown name is an error."""
+class Settings(
+    BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+):
+    """All settings of a training run, without its data. Settings are frozen, and an unknown name is
+    an error.
+    """
 
     # Radii
     positive_radius: Positive
-    """Maximum distance from an anchor to its positives (the paper's r1), in the unit of the places."""
+    """Maximum distance from an anchor to its positives (the paper's r1), in the unit of the places.
+    """
     negative_radius: Positive
-    """Minimum distance from an anchor to its negatives (the paper's r2), in the unit of the places."""
+    """Minimum distance from an anchor to its negatives (the paper's r2), in the unit of the places.
+    """
     yaw_limit: Angle | None = None
-    """A positive's yaw must differ from its anchor's by less than this, in radians; none turns the check off."""
+    """A positive's yaw must differ from its anchor's by less than this, in radians; none turns the
+    check off.
+    """
 
     # Loss
     loss: LossName = "triplet+huber"
-    """A visual loss (`triplet`, `quadruplet`, `lazy-triplet`, `lazy-quadruplet`), a geometric loss (`distance`,
-    `huber`), or a combination such as `lazy-quadruplet+huber`."""
+    """A visual loss (`triplet`, `quadruplet`, `lazy-triplet`, `lazy-quadruplet`), a geometric loss
+    (`distance`, `huber`), or a combination such as `lazy-quadruplet+huber`.
+    """
     margin: NotNegative = 0.1
-    """Margin of the hinge between the best positive and the negatives (alpha), as a squared feature distance."""
+    """Margin of the hinge between the best positive and the negatives (alpha), as a squared feature
+    distance.
+    """
     second_margin: NotNegative = 0.2
-    """Margin of the second hinge of quadruplets, from the negatives to the other negative (beta), as a squared feature
-    distance."""
+    """Margin of the second hinge of quadruplets, from the negatives to the other negative (beta),
+    as a squared feature distance.
+    """
     geometric_weight: NotNegative = 0.5
     """Weight of the geometric term in a combination with a visual term (gamma)."""
     feature_scale_squared: Positive | Literal["measure"] = "measure"
-    """Squared feature distance that corresponds to the positive radius (F²). `measure` takes the largest one between
-    positives before training."""
+    """Squared feature distance that corresponds to the positive radius (F²). `measure` takes the
+    largest one between positives before training.
+    """
     huber_delta: Positive = 1.0
-    """Residuals above this value count linearly, smaller ones squared (delta). Normalized residuals rarely exceed 1."""
+    """Residuals above this value count linearly, smaller ones squared (delta). Normalized residuals
+    rarely exceed 1.
+    """
 
     # Tuples
     anchors: Count = 2
@@ -99,71 +118,98 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     positives: Count = 6
     """Positives per anchor."""
     positives_from: Literal["all", "other-runs"] = "all"
-    """Where positives come from: `all` images within the positive radius, or only those of `other-runs` (sequences
-    other than the anchor's) if there are any."""
+    """Where positives come from: `all` images within the positive radius, or only those of
+    `other-runs` (sequences other than the anchor's) if there are any.
+    """
     negatives: CountOrZero = 6
     """Negatives per anchor, including the hard ones and the other negative of quadruplets."""
     hard_negatives: CountOrZero = 3
-    """Number of negatives that are the nearest by feature distance. The other negatives are random."""
+    """Number of negatives that are the nearest by feature distance. The other negatives are random.
+    """
     cache_every: Count = 1000
-    """Iterations between two refreshes of the feature cache, in which hard negatives are searched."""
+    """Iterations between two refreshes of the feature cache, in which hard negatives are searched.
+    """
     cache_size: Count | Literal["all"] = 4000
-    """Random training images in the feature cache, in addition to the anchors; `all` caches every training image."""
+    """Random training images in the feature cache, in addition to the anchors; `all` caches every
+    training image.
+    """
 
     # Augmentation
     mirrored: Share = 0.0
-    """Fraction of tuples whose images are all mirrored. Mirroring doubles the places to learn from and keeps their
-    distances."""
+    """Fraction of tuples whose images are all mirrored. Mirroring doubles the places to learn from
+    and keeps their distances.
+    """
     light: Share = 0.0
-    """Strength of random changes to contrast, brightness and color per image: factors from exp(-light) to
-    exp(light)."""
+    """Strength of random changes to contrast, brightness and color per image: factors from
+    exp(-light) to exp(light).
+    """
 
     # Duration and speed
     iterations: CountOrZero | None = None
     """Training steps; 0 gives the encoder before training. Give either iterations or epochs."""
     epochs: Positive | None = None
-    """How often every image is an anchor; 0.5 uses half of the images once. Give either iterations or epochs."""
+    """How often every image is an anchor; 0.5 uses half of the images once. Give either iterations
+    or epochs.
+    """
     averaging: Share = 0.0
-    """Decay of an exponential moving average of the weights, which becomes the encoder. The first 1 / (1 - averaging)
-    steps count equally. 0 turns it off: the encoder has the weights of the last step."""
+    """Decay of an exponential moving average of the weights, which becomes the encoder. The first 1
+    / (1 - averaging) steps count equally. 0 turns it off: the encoder has the weights of the last
+    step.
+    """
     learning_rate: Positive = 1e-6
     """Learning rate of Adam, the same in all steps and for all layers."""
     trainable: Layers = "all"
-    """Layers to train: `all`, or `last` for a laptop. `last` freezes the layers below the last block of the backbone
-    (conv5 of VGG-16, conv4 of ResNet-50; all of a model of transformers) and computes their output once."""
+    """Layers to train: `all`, or `last` for a laptop. `last` freezes the layers below the last
+    block of the backbone (conv5 of VGG-16, conv4 of ResNet-50; all of a model of transformers) and
+    computes their output once.
+    """
 
     # Keeping what the weights know
     distillation: NotNegative = 0.0
-    """Weight of a term that keeps the squared feature distances between anchor and negatives as they were before
-    training."""
+    """Weight of a term that keeps the squared feature distances between anchor and negatives as
+    they were before training.
+    """
 
     # Network
     weights: Text = "vgg16-v1"
-    """Weights to start from: `vgg16-v1`, `vgg16-caffe` (the paper's), `resnet50-keras`, `resnet50-torchvision`,
-    `random`, or `pretrained` (the default) for a model of transformers."""
+    """Weights to start from: `vgg16-v1`, `vgg16-caffe` (the paper's), `resnet50-keras`,
+    `resnet50-torchvision`, `random`, or `pretrained` (the default) for a model of transformers.
+    """
     weights_file: Text | None = None
     """File with these weights, used instead of a download."""
     backbone: Text = "vgg16"
-    """Network that turns pixels into local features. By default, that of the weights; it is `vgg16` for random ones. Or
-    a vision model of transformers, such as `transformers:facebook/dinov2-small`, or `transformers:FOLDER`."""
+    """Network that turns pixels into local features. By default, that of the weights; it is `vgg16`
+    for random ones. Or a vision model of transformers, such as
+    `transformers:facebook/dinov2-small`, or `transformers:FOLDER`.
+    """
     clusters: Count = 64
-    """Clusters of NetVLAD. A descriptor has 512 numbers per cluster with VGG-16, and 1,024 with ResNet-50."""
+    """Clusters of NetVLAD. A descriptor has 512 numbers per cluster with VGG-16, and 1,024 with
+    ResNet-50.
+    """
     dimensions: Count | None = None
-    """Numbers in a descriptor, at most, such as 768: a linear projection reduces what NetVLAD gives. It is fitted to
-    training images after training. none keeps all numbers."""
+    """Numbers in a descriptor, at most, such as 768: a linear projection reduces what NetVLAD
+    gives. It is fitted to training images after training. none keeps all numbers.
+    """
     size: ImageSize = (240, 180)
     """Width and height of the network's input images, in pixels."""
     fit: Fit = "crop"
-    """How an image with another aspect ratio is made to fit the size: `crop`, `pad` with bars, or `stretch`."""
+    """How an image with another aspect ratio is made to fit the size: `crop`, `pad` with bars, or
+    `stretch`.
+    """
     init_source: Text = "train"
-    """Images for the initial clusters: `train`, or the folder of another converted set (the paper uses Pittsburgh)."""
+    """Images for the initial clusters: `train`, or the folder of another converted set (the paper
+    uses Pittsburgh).
+    """
     init_images: Count = 500
-    """Number of images for the initial clusters, with up to 100 random local features each, 120,000 in all."""
+    """Number of images for the initial clusters, with up to 100 random local features each, 120,000
+    in all.
+    """
 
     # Monitor and checkpoints
     landmarks: CountOrZero = 200
-    """Landmarks of the monitor, chosen among the training places. It reports the fraction of calibration images that
-    find one within the positive radius. 0 turns it off."""
+    """Landmarks of the monitor, chosen among the training places. It reports the fraction of
+    calibration images that find one within the positive radius. 0 turns it off.
+    """
     monitor_every: CountOrZero = 0
     """Iterations between two runs of the monitor; 0 runs it only before and after training."""
     checkpoint_every: Count = 200
@@ -173,18 +219,24 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Arithmetic of the backbone; `auto` uses bfloat16 if the device computes with it."""
     seed: Seed = 0
-    """Seed of all random choices. With the same seed, every loss gets the same anchors and positives."""
+    """Seed of all random choices. With the same seed, every loss gets the same anchors and
+    positives.
+    """
 
     def build_loss(self, feature_scale_squared: float) -> Loss:
         """Build the loss with a feature scale that is a number, not `measure`."""
-        names = {field.name for field in fields(Loss)} & Settings.model_fields.keys() - {"feature_scale_squared"}
+        names = {field.name for field in fields(Loss)} & Settings.model_fields.keys() - {
+            "feature_scale_squared"
+        }
         options = {name: getattr(self, name) for name in names}
         return Loss(self.loss, feature_scale_squared=feature_scale_squared, **options)
 
     @model_validator(mode="wrap")
     @classmethod
     def _report_one_problem(cls, values: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
-        """Raise for one problem only. Unknown names come first, because a mistyped setting is also missing."""
+        """Raise for one problem only. Unknown names come first, because a mistyped setting is also
+        missing.
+        """
         if isinstance(values, Mapping) and str(values.get("backbone")).startswith(PREFIX):
             values = {"weights": PRETRAINED, **values}
         elif isinstance(values, Mapping) and values.get("backbone") is None:
@@ -194,9 +246,14 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
             settings = check(values)
         except ValidationError as error:
             problems = error.errors(include_url=False)
-            first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
+            first = next(
+                (problem for problem in problems if problem["type"] == "extra_forbidden"),
+                problems[0],
+            )
             name = str(first["loc"][0])
-            raise WrongSettingsError([name], _problem_text(first["type"], name, values.get(name))) from None
+            raise WrongSettingsError(
+                [name], _problem_text(first["type"], name, values.get(name))
+            ) from None
         settings._check_together()
         return settings
 
@@ -210,7 +267,9 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
             )
         if (self.iterations is None) == (self.epochs is None):
             given = "neither is set" if self.iterations is None else "both are set"
-            raise WrongSettingsError(["iterations", "epochs"], f"set either iterations or epochs; {given}")
+            raise WrongSettingsError(
+                ["iterations", "epochs"], f"set either iterations or epochs; {given}"
+            )
         try:
             check_backbone(self.weights, self.backbone)
         except BadInputError as error:
@@ -219,17 +278,20 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
             if self.trainable != "all" and getattr(self, change):
                 raise WrongSettingsError(
                     [change, "trainable"],
-                    f"{change} is {getattr(self, change):g}, expected 0, because trainable {self.trainable} reads "
-                    "every image only once",
+                    f"{change} is {getattr(self, change):g}, expected 0, because trainable"
+                    f" {self.trainable} reads every image only once",
                 )
         most = self.init_images * locations_per_image(self.init_images)
         if self.clusters > most:
             raise WrongSettingsError(
                 ["clusters", "init_images"],
-                f"clusters is {self.clusters}, expected at most {most:,}, the local features of init_images",
+                f"clusters is {self.clusters}, expected at most {most:,}, the local features of"
+                " init_images",
             )
         try:
-            self.build_loss(1.0 if self.feature_scale_squared == "measure" else self.feature_scale_squared)
+            self.build_loss(
+                1.0 if self.feature_scale_squared == "measure" else self.feature_scale_squared
+            )
         except BadInputError as error:
             options = ["negatives", "hard_negatives"] if self.loss in LOSS_NAMES else []
             raise WrongSettingsError(["loss", *options], str(error)) from None
@@ -245,10 +307,11 @@ def load_settings(
     file: Path | str | None = None,
     overrides: Mapping[str, Any] | Sequence[str] = (),
 ) -> Settings:
-    """Merge a preset, a YAML file and single `overrides`; a later layer replaces the values of an earlier one.
+    """Merge a preset, a YAML file and single `overrides`; a later layer replaces the values of an
+    earlier one.
 
-    `overrides` is a mapping, or a list of "key=value" texts. A later layer with `trainable: last` switches off the
-    `light` and `mirrored` of earlier layers.
+    `overrides` is a mapping, or a list of "key=value" texts. A later layer with `trainable: last`
+    switches off the `light` and `mirrored` of earlier layers.
 
     >>> load_settings("street", overrides=["epochs=2"]).iterations is None
     True
@@ -264,20 +327,30 @@ def load_settings(
                 merged.pop(other, None)  # a later layer replaces the other kind of budget too
         if values.get("trainable", "all") != "all":
             for change in ("mirrored", "light"):
-                merged.pop(change, None)  # of an earlier layer: frozen layers read every image only once
+                # Of an earlier layer: frozen layers read every image only once.
+                merged.pop(change, None)
         merged |= values
     try:
         return Settings.model_validate(merged)
     except WrongSettingsError as error:
-        sources = [layer[name].source for layer in reversed(layers) for name in error.names if name in layer]
+        sources = [
+            layer[name].source
+            for layer in reversed(layers)
+            for name in error.names
+            if name in layer
+        ]
         source = f"{sources[0]}: " if sources and sources[0] else ""
         raise BadInputError(f"{source}{error}") from None
 
 
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Recorded settings of a result or a run. A setting that its version did not know yet gets the default."""
+    """Recorded settings of a result or a run. A setting that its version did not know yet gets the
+    default.
+    """
     known = Settings.model_fields.items()
-    return {name: None if field.is_required() else field.default for name, field in known} | dict(values)
+    return {name: None if field.is_required() else field.default for name, field in known} | dict(
+        values
+    )
 
 
 def settings_to_yaml(settings: Settings) -> str:
@@ -303,10 +376,16 @@ def _problem_text(problem: str, name: str, value: Any) -> str:
         known = list(Settings.model_fields)
         words = [word for word in (*SYNONYMS, *known) if len(word) > 3 or word == name.lower()]
         near = get_close_matches(name.lower(), words, n=1)
-        hint = f"did you mean {SYNONYMS.get(near[0], near[0])!r}?" if near else f"the settings are {', '.join(known)}"
+        hint = (
+            f"did you mean {SYNONYMS.get(near[0], near[0])!r}?"
+            if near
+            else f"the settings are {', '.join(known)}"
+        )
         return f"unknown setting {name!r}; {hint}"
     if problem == "missing":
-        return f"{name} is not set; set it, or choose one of the presets {', '.join(preset_names())}"
+        return (
+            f"{name} is not set; set it, or choose one of the presets {', '.join(preset_names())}"
+        )
     return f"{name} is {_shortened(value)}, expected {_kind(name)}"
 
 

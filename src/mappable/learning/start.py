@@ -38,7 +38,9 @@ RESIDENT = 0.5  # inputs stay on the GPU if they take at most this fraction of i
 
 
 def new_encoder(settings: Settings) -> Encoder:
-    """The network of the settings with the weights of their set, without clusters and without a reduction."""
+    """The network of the settings with the weights of their set, without clusters and without a
+    reduction.
+    """
     return Encoder.create(
         weights=settings.weights,
         weights_file=Path(settings.weights_file) if settings.weights_file else None,
@@ -82,7 +84,10 @@ def start_learner(
             seed=settings.seed,
         )
         if group.first:
-            print(f"feature_scale_squared (F²), measured on the training images: {scale:.3f}", file=sys.stderr)
+            print(
+                f"feature_scale_squared (F²), measured on the training images: {scale:.3f}",
+                file=sys.stderr,
+            )
     encoder.about = replace(
         encoder.about,
         init_source=settings.init_source,
@@ -100,7 +105,9 @@ def start_learner(
 
 def has_positives(places: Places, settings: Settings) -> bool:
     """True if any two places are positives of each other."""
-    return bool(find_neighbors(places, settings.positive_radius, max_yaw=settings.yaw_limit).counts.any())
+    return bool(
+        find_neighbors(places, settings.positive_radius, max_yaw=settings.yaw_limit).counts.any()
+    )
 
 
 def _inputs(
@@ -111,12 +118,16 @@ def _inputs(
     group: Group,
     activations: Path | None,
 ) -> Inputs:
-    """Inputs of the network: activations of the frozen layers, or pixels, which stay on the GPU if they fit."""
+    """Inputs of the network: activations of the frozen layers, or pixels, which stay on the GPU if
+    they fit.
+    """
     if settings.trainable == "all":
         return _resident(HostInputs(images), device)
     if activations is not None and not group.first:
         group.wait()  # the first process writes the file; the others only read it
-    result = frozen_activations(encoder, images, device=device, precision=settings.precision, folder=activations)
+    result = frozen_activations(
+        encoder, images, device=device, precision=settings.precision, folder=activations
+    )
     if activations is not None and group.first:
         group.wait()
     return _resident(result, device)
@@ -133,20 +144,25 @@ def _resident(inputs: Inputs, device: torch.device) -> Inputs:
 
 
 def _copy(inputs: Inputs, device: torch.device) -> Tensor:
-    """Copy all inputs to the device, in batches, because they may not all fit into the host's memory."""
+    """Copy all inputs to the device, in batches, because they may not all fit into the host's
+    memory.
+    """
     rows = np.arange(len(inputs))
     return describe(lambda batch: batch, inputs, rows, device=device, title="copying to the GPU")
 
 
 def _find_clusters(learner: Learner, training_images: int, data: str, folder: Path | None) -> None:
-    """Initialize the aggregator's clusters from images of the training set or of another set, equally in all processes.
+    """Initialize the aggregator's clusters from images of the training set or of another set,
+    equally in all processes.
 
     Clusters of the training set are saved in the folder. Other runs with the same seed reuse them.
     """
     encoder, settings, device = learner.encoder, learner.settings, learner.device
     inputs, available, from_pixels = learner.inputs, training_images, settings.trainable == "all"
     if settings.init_source != "train":
-        inputs = HostInputs(images_of(load_places(settings.init_source), settings.size, settings.fit))
+        inputs = HostInputs(
+            images_of(load_places(settings.init_source), settings.size, settings.fit)
+        )
         available, from_pixels = len(inputs), True
 
     def local_of(rows: Ints) -> Tensor:
@@ -171,7 +187,10 @@ def _find_clusters(learner: Learner, training_images: int, data: str, folder: Pa
                 seed=settings.seed,
             )
             if cached is not None:
-                tensors = {name: value.cpu().contiguous() for name, value in aggregator.state_dict().items()}
+                tensors = {
+                    name: value.cpu().contiguous()
+                    for name, value in aggregator.state_dict().items()
+                }
                 content = seal(save(tensors, {KEY: UNSEALED}))
                 write_atomically(cached, lambda stream: stream.write(content))
     for parameter in aggregator.parameters():

@@ -39,8 +39,8 @@ from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
 from mappable.progress import progress_bar
 
-# Loss terms go from the GPU to the host in groups of steps. A group is read only after some more groups have been sent,
-# because reading a number at once would make the GPU wait.
+# Loss terms go from the GPU to the host in groups of steps. A group is read only after some more
+# groups have been sent, because reading a number at once would make the GPU wait.
 STEPS_PER_GROUP = {"cpu": 1, "cuda": 20}
 GROUPS_IN_FLIGHT = {"cpu": 0, "cuda": 1}
 SECONDS_BETWEEN_CHECKPOINTS = 10.0  # at least; each has the weights and both averages of Adam
@@ -63,27 +63,34 @@ def train(
     activations: Path | str | None = None,
     minutes: float = math.inf,
 ) -> Encoder:
-    """Train an encoder on the training split of `places`, with `images` (n, height, width, 3) in row order.
+    """Train an encoder on the training split of `places`, with `images` (n, height, width, 3) in
+    row order.
 
-    `images` is an array, `PackedImages.view(places)`, or `places` itself; then image files are decoded at every use.
+    `images` is an array, `PackedImages.view(places)`, or `places` itself; then image files are
+    decoded at every use.
 
-    The folder `out` gets the encoder, the settings, the metrics, and checkpoints during training. If it contains a run
-    with the same settings and images, training resumes and gives exactly the same weights. A run with other settings or
-    images is an error, unless `overwrite` replaces it.
+    The folder `out` gets the encoder, the settings, the metrics, and checkpoints during training.
+    If it contains a run with the same settings and images, training resumes and gives exactly the
+    same weights. A run with other settings or images is an error, unless `overwrite` replaces it.
 
-    `activations` is a folder that keeps the activations of frozen layers (`trainable: last`) for other runs. Under
-    `torchrun`, all processes train one encoder together.
+    `activations` is a folder that keeps the activations of frozen layers (`trainable: last`) for
+    other runs. Under `torchrun`, all processes train one encoder together.
 
-    `minutes` is a deadline, measured while training runs. The steps of earlier parts of the run count. At the deadline,
-    training ends with the steps that it has taken, whose number `encoder.about.settings["iterations"]` records. A later
-    call with more minutes continues. If the time runs out before the first step, an error says so.
+    `minutes` is a deadline, measured while training runs. The steps of earlier parts of the run
+    count. At the deadline, training ends with the steps that it has taken, whose number
+    `encoder.about.settings["iterations"]` records. A later call with more minutes continues. If the
+    time runs out before the first step, an error says so.
     """
     until = time.perf_counter() + 60 * minutes
     chosen, folder = find_device(device), Path(out) if out is not None else None
-    with joined(chosen) as group, alone_in(folder, "training") if group.first and folder else nullcontext():
+    with (
+        joined(chosen) as group,
+        alone_in(folder, "training") if group.first and folder else nullcontext(),
+    ):
         if settings.anchors < group.size:
             raise BadInputError(
-                f"anchors is {settings.anchors}, expected at least one per process ({group.size} processes)"
+                f"anchors is {settings.anchors}, expected at least one per process ({group.size}"
+                " processes)"
             )
         pixels = images_of(images, settings.size, settings.fit)
         data = select(places, pixels, queries=MONITOR_QUERIES if settings.landmarks else 0)
@@ -98,7 +105,8 @@ def train(
             other_runs=settings.positives_from == "other-runs",
             may_be_empty=settings.iterations == 0,
         )
-        iterations_of(settings, sampler)  # raises now for what would otherwise appear after a long start
+        # Raises now for what would otherwise appear after a long start.
+        iterations_of(settings, sampler)
         if group.first and settings.iterations != 0:
             _print_skipped(sampler)
         fingerprint = data.fingerprint
@@ -111,8 +119,8 @@ def train(
         iteration = checkpoint.iteration if checkpoint else 0
         if not group.agrees(f"{fingerprint} {iteration} {finished is not None}", chosen):
             raise BadInputError(
-                "processes found different images or checkpoints; every machine needs the same PLACES and OUT under "
-                "the same paths"
+                "processes found different images or checkpoints; every machine needs the same"
+                " PLACES and OUT under the same paths"
             )
         if finished is not None:
             group.wait()
@@ -120,13 +128,17 @@ def train(
                 remove_checkpoint(folder)
             return finished.to(chosen)
         cache = Path(activations) if activations is not None else None
-        advice = f"not enough memory on {chosen} to start training; lower size (now {_size(settings)})"
+        advice = (
+            f"not enough memory on {chosen} to start training; lower size (now {_size(settings)})"
+        )
         with out_of_memory_means(advice), _alarm(until - time.perf_counter(), group):
             learner = start_learner(data, settings, chosen, group, fingerprint, checkpoint, cache)
         if group.first and folder is not None:
             prepare(folder, settings, anew=checkpoint is None)
         with held_back(folder is not None, say=STOPPING) as interrupted:
-            with out_of_memory_means(f"not enough memory on {chosen}; lower size (now {_size(settings)})"):
+            with out_of_memory_means(
+                f"not enough memory on {chosen}; lower size (now {_size(settings)})"
+            ):
                 run = _Run(data, sampler, learner, settings, group, folder, interrupted, until)
                 run.go(checkpoint)
             if group.first and folder is not None:
@@ -145,7 +157,9 @@ class _Sent:
 
     def __init__(self, steps: list[tuple[int, Tuples]], terms: Tensor) -> None:
         self.steps, self._terms = steps, terms.to("cpu", non_blocking=terms.is_cuda)
-        self._arrived = torch.cuda.current_stream(terms.device).record_event() if terms.is_cuda else None
+        self._arrived = (
+            torch.cuda.current_stream(terms.device).record_event() if terms.is_cuda else None
+        )
 
     def read(self) -> Iterator[tuple[tuple[int, Tuples], Tensor]]:
         """Wait for the copy, then return each step with its terms."""
@@ -155,7 +169,9 @@ class _Sent:
 
 
 class _Run:
-    """The training loop: draw tuples at the start of a mining period, take one step per batch, monitor, and save."""
+    """The training loop: draw tuples at the start of a mining period, take one step per batch,
+    monitor, and save.
+    """
 
     def __init__(
         self,
@@ -172,7 +188,9 @@ class _Run:
         self.group, self.folder, self.interrupted = group, folder, interrupted
         self.until, self.late = until, False  # when to stop, and whether the run has stopped then
         # Without steps, F² is not needed, and may be unknown.
-        self.loss = settings.build_loss(1.0 if settings.iterations == 0 else learner.feature_scale_squared)
+        self.loss = settings.build_loss(
+            1.0 if settings.iterations == 0 else learner.feature_scale_squared
+        )
         self.total = iterations_of(settings, sampler)
         self.steps_per_group = STEPS_PER_GROUP[learner.device.type]
         self.groups_in_flight = GROUPS_IN_FLIGHT[learner.device.type]
@@ -180,17 +198,21 @@ class _Run:
         self.saved_at = time.perf_counter()  # time of the last checkpoint, or of the start
         self.seconds, self.since = 0.0, 0.0  # training time up to the moment `since`
         self.tuples: Tuples | None = None  # of the current mining period, in the host's memory
-        self.unsent: list[tuple[int, Tuples]] = []  # iteration and tuples of steps whose terms were not sent yet
+        # Iteration and tuples of steps whose terms were not sent yet.
+        self.unsent: list[tuple[int, Tuples]] = []
         self.terms: list[Tensor] = []  # terms of the unsent steps
         self.sent: deque[_Sent] = deque()  # terms of earlier steps that were not read yet
         self.latest: Tensor = torch.zeros(0, 1, dtype=torch.int64)  # rows of the last step's tuples
         self.skipped = 0  # steps without a valid tuple
         self.note = ""  # text below the progress bar
         self.monitor: Monitor | None = None
-        self.monitor_seconds = 0.0  # of its latest run; the last run is after the deadline otherwise
+        # Of its latest run; the last run is after the deadline otherwise.
+        self.monitor_seconds = 0.0
         if len(data.queries):
             radius = settings.positive_radius
-            self.monitor = Monitor(data.train, data.queries, landmarks=settings.landmarks, radius=radius)
+            self.monitor = Monitor(
+                data.train, data.queries, landmarks=settings.landmarks, radius=radius
+            )
 
     def go(self, checkpoint: Checkpoint | None) -> None:
         """Run from the start, or from the checkpoint, to the end."""
@@ -230,10 +252,17 @@ class _Run:
             return self.sampler.draw(anchors, layout, period)
         share = self.group.share(len(anchors))
         rows = self.sampler.cache_rows(anchors, self.settings.cache_size, period)
-        advice = f"not enough memory for {len(rows):,} cached descriptors; lower cache_size or cache_every"
+        advice = (
+            f"not enough memory for {len(rows):,} cached descriptors; lower cache_size or"
+            " cache_every"
+        )
         with out_of_memory_means(advice):
-            part = self.sampler.draw(anchors, layout, period, rows, self.learner.describe(rows), share)
-        whole = {name: self.group.gather(tensor, len(anchors)) for name, tensor in part.state().items()}
+            part = self.sampler.draw(
+                anchors, layout, period, rows, self.learner.describe(rows), share
+            )
+        whole = {
+            name: self.group.gather(tensor, len(anchors)) for name, tensor in part.state().items()
+        }
         return Tuples(**whole, layout=layout)
 
     def _checked(self, tuples: Tuples) -> Tuples:
@@ -242,8 +271,9 @@ class _Run:
         if self.iteration == 0 and not valid.any():
             radius = f"{self.settings.negative_radius:g} {self.data.train.unit}"
             raise BadInputError(
-                f"{self.settings.loss}: none of the first {len(valid):,} anchors has an other negative {radius} from "
-                "it and its negatives; lower negative_radius or negatives, or use triplets"
+                f"{self.settings.loss}: none of the first {len(valid):,} anchors has an other"
+                f" negative {radius} from it and its negatives; lower negative_radius or negatives,"
+                " or use triplets"
             )
         return tuples
 
@@ -256,7 +286,11 @@ class _Run:
         usable = [bool(part.valid.any()) for part in parts]
         period = self.iteration // self.settings.cache_every
         drawn = draw_changes(self.settings, period, *tuples.rows.shape, device=self.learner.device)
-        changes = None if drawn is None else [drawn[start : start + anchors] for start in compress(starts, usable)]
+        changes = (
+            None
+            if drawn is None
+            else [drawn[start : start + anchors] for start in compress(starts, usable)]
+        )
         with closing(self.learner.batches(list(compress(parts, usable)), changes)) as batches:
             for part, is_usable in zip(parts, usable, strict=True):
                 if self.late:
@@ -269,7 +303,8 @@ class _Run:
                 else:
                     self.skipped += 1
                 if self.iteration % self.settings.cache_every == 0:
-                    self.tuples = None  # the next mining period draws new ones with the weights after this step
+                    # The next mining period draws new ones with the weights after this step.
+                    self.tuples = None
                 self._after_step()
                 self.advance(1, self.note)
 
@@ -277,13 +312,17 @@ class _Run:
         """Send and write metrics, run the monitor, save, and stop, each when it is due."""
         last, ending, stopping = self.iteration == self.total, False, False
         checkpoint_due = self.iteration % self.settings.checkpoint_every == 0
-        monitor_due = self.settings.monitor_every and self.iteration % self.settings.monitor_every == 0
+        monitor_due = (
+            self.settings.monitor_every and self.iteration % self.settings.monitor_every == 0
+        )
         if len(self.unsent) == self.steps_per_group or checkpoint_due or monitor_due or last:
             self._send()
             late = time.perf_counter() + self.monitor_seconds >= self.until
             ending = self.group.any(late or self.interrupted(), self.learner.device)
             stopping = ending and self.group.any(self.interrupted(), self.learner.device)
-            self._read(keep=0 if checkpoint_due or monitor_due or last or ending else self.groups_in_flight)
+            self._read(
+                keep=0 if checkpoint_due or monitor_due or last or ending else self.groups_in_flight
+            )
         if checkpoint_due or ending or last:
             self._check_weights()
         if last:
@@ -300,10 +339,14 @@ class _Run:
             self.late, self.total = True, self.iteration
 
     def _finish(self) -> None:
-        """Average and reduce, if set. Record whether feature distances were trained to follow those in the world."""
+        """Average and reduce, if set. Record whether feature distances were trained to follow those
+        in the world.
+        """
         self.learner.finish()
         encoder, settings = self.learner.encoder, self.settings
-        encoder.about = replace(encoder.about, proportional=self.loss.is_geometric and self.total > 0)
+        encoder.about = replace(
+            encoder.about, proportional=self.loss.is_geometric and self.total > 0
+        )
         if self.late:
             taken = {"iterations": self.iteration, "epochs": None}
             encoder.about = replace(encoder.about, settings=dict(encoder.about.settings) | taken)
@@ -321,12 +364,15 @@ class _Run:
     def _send(self) -> None:
         """Start to copy the terms of the last steps to the host, without waiting for the copy."""
         if self.unsent:
-            terms = self.group.gather(torch.stack(self.terms, 1), self.settings.anchors)  # (anchors, steps, terms)
+            # (anchors, steps, terms)
+            terms = self.group.gather(torch.stack(self.terms, 1), self.settings.anchors)
             self.sent.append(_Sent(self.unsent, terms.transpose(0, 1)))
             self.unsent, self.terms = [], []
 
     def _read(self, keep: int) -> None:
-        """Write the metrics of all sent groups but the last `keep`. A loss that is not finite stops the run."""
+        """Write the metrics of all sent groups but the last `keep`. A loss that is not finite stops
+        the run.
+        """
         arrived = [self.sent.popleft() for _ in range(len(self.sent) - keep)]
         steps = [step for sent in arrived for step in sent.read()]
         if not steps:
@@ -341,19 +387,32 @@ class _Run:
     def _report(self, iteration: int, tuples: Tuples, terms: Tensor, speed: float) -> None:
         if not terms.isfinite().all():
             bad = int(np.flatnonzero(~terms.isfinite().all(-1).numpy())[0])
-            problem = f"the loss became {float(terms[bad, 0])} at iteration {iteration:,}, on the tuple"
+            problem = (
+                f"the loss became {float(terms[bad, 0])} at iteration {iteration:,}, on the tuple"
+            )
             raise self._diverged(problem, tuples.rows[bad])
         means = terms[tuples.valid].mean(0)
-        values = {name: float(value) for name, value in zip(("loss", *TERMS[1:]), means, strict=True)}
+        values = {
+            name: float(value) for name, value in zip(("loss", *TERMS[1:]), means, strict=True)
+        }
         self.metrics.write(iteration, **values, images_per_second=speed, seconds=self.seconds)
         texts = [f"{name} {values[name]:.4f}" for name in ("loss", "visual", "geometric")]
-        self.note = f"{' · '.join(texts)} · active {100 * values['active']:.0f} % · {speed:,.0f} images/s"
+        self.note = (
+            f"{' · '.join(texts)} · active {100 * values['active']:.0f} % · {speed:,.0f} images/s"
+        )
 
     def _check_weights(self) -> None:
-        """Raise if a weight is infinite or NaN, before it is saved. The loss would show this one step too late."""
-        finite = torch.stack([parameter.isfinite().all() for parameter in self.learner.encoder.parameters()])
+        """Raise if a weight is infinite or NaN, before it is saved. The loss would show this one
+        step too late.
+        """
+        finite = torch.stack(
+            [parameter.isfinite().all() for parameter in self.learner.encoder.parameters()]
+        )
         if not bool(finite.all()):
-            problem = f"weights became infinite or NaN at iteration {self.iteration:,}, on the tuples of the anchors"
+            problem = (
+                f"weights became infinite or NaN at iteration {self.iteration:,}, on the tuples of"
+                " the anchors"
+            )
             raise self._diverged(problem, self.latest[:, 0])
 
     def _diverged(self, problem: str, rows: Tensor) -> BadInputError:
@@ -363,8 +422,8 @@ class _Run:
         if self.folder is not None and self.saved:
             kept = f"the checkpoint of iteration {self.saved:,} is kept in {self.folder}"
         advice = (
-            f"check these images, or lower learning_rate (now {self.settings.learning_rate:g}), and start again with "
-            "--overwrite"
+            f"check these images, or lower learning_rate (now {self.settings.learning_rate:g}), and"
+            " start again with --overwrite"
         )
         return BadInputError(f"{problem} {images}; {kept}; {advice}")
 
@@ -374,7 +433,9 @@ class _Run:
             began = time.perf_counter()
             accuracy = self.monitor.accuracy(self.learner.describe)
             self.monitor_seconds = time.perf_counter() - began
-            self.metrics.write(self.iteration, accuracy=accuracy, radius=self.settings.positive_radius)
+            self.metrics.write(
+                self.iteration, accuracy=accuracy, radius=self.settings.positive_radius
+            )
         self.since = time.perf_counter()
 
     def _save(self) -> None:
@@ -382,7 +443,9 @@ class _Run:
             about = self.learner.encoder.about
             facts = {"settings": about.settings, "data": about.data, "encoder": about.to_json()}
             tuples = {} if self.tuples is None else self.tuples.state()
-            checkpoint = Checkpoint(self.iteration, self.learner.state(), tuples, facts | {"seconds": self.seconds})
+            checkpoint = Checkpoint(
+                self.iteration, self.learner.state(), tuples, facts | {"seconds": self.seconds}
+            )
             checkpoint.save(self.folder / CHECKPOINT)
         self.saved = self.iteration
         self.saved_at = self.since = time.perf_counter()
@@ -390,14 +453,23 @@ class _Run:
 
 @contextmanager
 def _alarm(seconds: float, group: Group) -> Iterator[None]:
-    """Raise OutOfTimeError if the context is not left in time. Only the main thread of one process can be woken up."""
+    """Raise OutOfTimeError if the context is not left in time. Only the main thread of one process
+    can be woken up.
+    """
     in_main_thread = threading.current_thread() is threading.main_thread()
-    if math.isinf(seconds) or group.size > 1 or not in_main_thread or not hasattr(signal, "SIGALRM"):
+    if (
+        math.isinf(seconds)
+        or group.size > 1
+        or not in_main_thread
+        or not hasattr(signal, "SIGALRM")
+    ):
         yield
         return
 
     def ring(*_: object) -> None:
-        raise OutOfTimeError("the time ran out before the first training step; more --minutes continue")
+        raise OutOfTimeError(
+            "the time ran out before the first training step; more --minutes continue"
+        )
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
@@ -409,7 +481,9 @@ def _alarm(seconds: float, group: Group) -> Iterator[None]:
 
 
 def iterations_of(settings: Settings, sampler: Sampler) -> int:
-    """Number of training steps: `iterations`, or `epochs` of whole batches. Raise if a batch needs too many anchors."""
+    """Number of training steps: `iterations`, or `epochs` of whole batches. Raise if a batch needs
+    too many anchors.
+    """
     if settings.iterations == 0:
         return 0
     batches = sampler.batches_per_epoch(settings.anchors)
@@ -427,8 +501,11 @@ def _print_skipped(sampler: Sampler) -> None:
         (sampler.skipped_without_negatives, "too few places are beyond the negative radius"),
     ):
         if len(rows):
-            first = ", ".join(sampler.places.place_id[rows[:3]]) + (", ..." if len(rows) > 3 else "")
+            first = ", ".join(sampler.places.place_id[rows[:3]]) + (
+                ", ..." if len(rows) > 3 else ""
+            )
             print(
-                f"{len(rows):,} of {len(sampler):,} places cannot be anchors because {reason}: {first}",
+                f"{len(rows):,} of {len(sampler):,} places cannot be anchors because {reason}:"
+                f" {first}",
                 file=sys.stderr,
             )

@@ -1,4 +1,6 @@
-"""From probabilities of states to answers: positions, covariances, intervals, and whether the place is sure."""
+"""From probabilities of states to answers: positions, covariances, intervals, and whether the place
+is sure.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +15,9 @@ MOST_STATES = 400  # likeliest states of an image that may be the middle of its 
 
 @dataclass(frozen=True)
 class Place:
-    """The likeliest place of an image: probabilities of its states, which add up to 1, and a rival place if any."""
+    """The likeliest place of an image: probabilities of its states, which add up to 1, and a rival
+    place if any.
+    """
 
     states: Ints  # (c,)
     share: Floats  # (c,)
@@ -23,9 +27,13 @@ class Place:
 
 
 class Answers:
-    """What the place model says about images (n,). A place has the `radius`; `width` scales intervals (equation 10)."""
+    """What the place model says about images (n,). A place has the `radius`; `width` scales
+    intervals (equation 10).
+    """
 
-    def __init__(self, model: PlaceModel, posterior: Posterior, radius: float, width: float = 1.0) -> None:
+    def __init__(
+        self, model: PlaceModel, posterior: Posterior, radius: float, width: float = 1.0
+    ) -> None:
         self.model, self.posterior, self.radius, self.width = model, posterior, radius, width
         self.away = posterior.away
         self.places = [self._place(row) for row in range(len(self.away))]
@@ -48,8 +56,8 @@ class Answers:
     def intervals(self, coverage: float) -> Floats:
         """Distances (n,) from the positions that hold the truth with a probability of `coverage`.
 
-        The probability includes all places. If an image may be off the map, it is where it seems to be by itself, or
-        anywhere, with equal odds.
+        The probability includes all places. If an image may be off the map, it is where it seems to
+        be by itself, or anywhere, with equal odds.
         """
         states, numbers = self.model.states, self.model.numbers
         noise = self._noise * np.sqrt(2) * _inverse_error(coverage)
@@ -78,7 +86,9 @@ class Answers:
         return chosen
 
     def possible(self, row: int, most: int, least: float) -> list[tuple[int, float]]:
-        """The likeliest places of an image: a state each, and the probability around it; at most `most`."""
+        """The likeliest places of an image: a state each, and the probability around it; at most
+        `most`.
+        """
         at = self.model.states.positions
         belief = self._weights(row, 0.0)
         likely = np.flatnonzero(belief)
@@ -91,7 +101,9 @@ class Answers:
             if around[best] < least:
                 break
             inside = np.linalg.norm(at[likely] - at[likely[best]], axis=1) <= self.radius
-            found.append((int(likely[inside][belief[likely[inside]].argmax()]), float(around[best])))
+            found.append(
+                (int(likely[inside][belief[likely[inside]].argmax()]), float(around[best]))
+            )
             likely = likely[np.linalg.norm(at[likely] - at[likely[best]], axis=1) > 2 * self.radius]
         return found
 
@@ -121,7 +133,9 @@ class Answers:
         return weights
 
     def _place(self, row: int) -> Place:
-        """The place with the largest probability. If the image seems off the map, what it shows by itself counts."""
+        """The place with the largest probability. If the image seems off the map, what it shows by
+        itself counts.
+        """
         at = self.model.states.positions
         belief = self._weights(row, float(self.away[row]))
         likely = np.flatnonzero(belief)

@@ -37,17 +37,21 @@ def densify(
 ) -> Densified:
     """Add images to the map by their descriptors (n, D), at estimated positions with covariances.
 
-    An image is added if the map is confident of it and its position is refined. The standard deviation of the position
-    must also be at most `within` metres (default: the spacing of the map's landmarks). With `sequence`, the images, in
-    the order taken, are located as one drive.
+    An image is added if the map is confident of it and its position is refined. The standard
+    deviation of the position must also be at most `within` metres (default: the spacing of the
+    map's landmarks). With `sequence`, the images, in the order taken, are located as one drive.
 
-    Positions in `places` are ignored; time, sequence and condition are kept. Landmarks of the map do not change. An
-    image with the place_id of a landmark raises, and an image on top of a landmark is not added.
+    Positions in `places` are ignored; time, sequence and condition are kept. Landmarks of the map
+    do not change. An image with the place_id of a landmark raises, and an image on top of a
+    landmark is not added.
     """
     landmarks = opened.landmarks
     limit = opened.model.states.spacing if within is None else within
     if not limit > 0:
-        raise BadInputError(f"the largest deviation of added positions must be above 0, got {limit} {landmarks.unit}")
+        raise BadInputError(
+            f"the largest deviation of added positions must be above 0, got {limit}"
+            f" {landmarks.unit}"
+        )
     _check(landmarks, places, descriptors)
     locate = opened.locate_drive if sequence else opened.locate_all
     locations = locate(descriptors, names=places.place_id.tolist())
@@ -55,7 +59,11 @@ def densify(
     largest = np.sqrt(np.linalg.eigvalsh(covariance)[:, -1])
     added = np.array([one.confident and one.refined for one in locations]) & (largest <= limit)
     places_of = np.array([one.coordinates for one in locations])
-    measured = KDTree(landmarks.places.positions[~landmarks.estimated]) if not landmarks.estimated.all() else None
+    measured = (
+        KDTree(landmarks.places.positions[~landmarks.estimated])
+        if not landmarks.estimated.all()
+        else None
+    )
     if measured is not None:
         added &= measured.query(places_of)[0] > ON_TOP * opened.model.states.spacing
     if not added.any():
@@ -72,7 +80,11 @@ def densify(
         split="",
         role="",
     )
-    return Densified(landmarks.add(fresh, descriptors[rows], landmarks.encoder, covariance[rows]), added, locations)
+    return Densified(
+        landmarks.add(fresh, descriptors[rows], landmarks.encoder, covariance[rows]),
+        added,
+        locations,
+    )
 
 
 @dataclass(frozen=True)
@@ -97,16 +109,20 @@ def densify_images(
     names = sorted(set(places.sequence))
     if sequence and len(names) > 1:
         raise BadInputError(
-            f"the images are of {len(names):,} sequences, such as {names[0]!r}: add one sequence at a time"
+            f"the images are of {len(names):,} sequences, such as {names[0]!r}: add one sequence at"
+            " a time"
         )
     landmarks = opened.landmarks
     queries = queries_of_places(opened.encoder, places, images)
     bad = tuple(map(str, queries.errors.values()))
     if not len(queries.rows):
         return Placed(landmarks, 0, Counter(), bad)
-    dense = densify(opened, places[queries.rows], queries.descriptors, within=within, sequence=sequence)
+    dense = densify(
+        opened, places[queries.rows], queries.descriptors, within=within, sequence=sequence
+    )
     denser = dense.landmarks
-    if dense.added.any():  # notes about two tables in one frame do not apply: the images have no frame
+    # Notes about two tables in one frame do not apply: the images have no frame.
+    if dense.added.any():
         denser = replace(denser, places=denser.places.replace(notes=landmarks.places.notes))
     others = [one for one, added in zip(dense.locations, dense.added, strict=True) if not added]
     return Placed(denser, int(dense.added.sum()), Counter(_why_not(one) for one in others), bad)
@@ -121,7 +137,8 @@ def _why_not(location: Location) -> str:
 def _check(landmarks: Landmarks, places: Places, descriptors: Floats32) -> None:
     if not len(places) or len(places) != len(descriptors):
         raise BadInputError(
-            f"got {len(places):,} images and {len(descriptors):,} descriptors, expected one descriptor per image"
+            f"got {len(places):,} images and {len(descriptors):,} descriptors, expected one"
+            " descriptor per image"
         )
     known: Strings = landmarks.places.place_id
     twice = set(known) & set(places.place_id)

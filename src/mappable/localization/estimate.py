@@ -1,4 +1,6 @@
-"""Estimate what a map will do on another visit: leave out each visit, and locate it in a map of the others."""
+"""Estimate what a map will do on another visit: leave out each visit, and locate it in a map of the
+others.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -22,21 +24,25 @@ from mappable.progress import track
 MOST_VISITS = 6  # visits that are left out in turn; of more visits, evenly chosen ones
 FEWEST_QUERIES = 10  # images of a visit that other visits saw too; a visit with fewer says nothing
 PROBABILITY = 0.9  # that the value of another visit is in the interval
-# Deviation between visits before any is seen, and its weight in visits. The deviation of errors is logarithmic.
-# studies/start chose both on the walks and the street, and checked them on the race track and the rooms.
+# Deviation between visits before any is seen, and its weight in visits. The deviation of errors is
+# logarithmic. studies/start chose both on the walks and the street, and checked them on the race
+# track and the rooms.
 PRIOR_DEVIATION = {"found": 0.15, "found in a drive": 0.07, "median error": 0.5, "coverage": 0.05}
 PRIOR_VISITS = 3.0
 SHARES = ("found", "found in a drive", "coverage")
 SMALLEST_ERROR = 1e-3
 STATED = 0.9  # coverage that a map states for its intervals, by default
-Scale = tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]  # on which visits deviate, and back
+# On which visits deviate, and back.
+Scale = tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]
 LINEAR: Scale = (lambda x: x, lambda y: np.clip(y, 0.0, 1.0))
 LOG: Scale = (lambda x: np.log(np.maximum(x, SMALLEST_ERROR)), np.exp)
 
 
 @dataclass(frozen=True)
 class Visit:
-    """What a map of the other visits did on this one: shares from 0 to 1, and lengths in the unit of the frame."""
+    """What a map of the other visits did on this one: shares from 0 to 1, and lengths in the unit
+    of the frame.
+    """
 
     name: str
     queries: int
@@ -81,15 +87,21 @@ class Estimate:
         return cls(fields["radius"], fields["unit"], visits, values, fields["source"])
 
 
-def estimate(described: Described, radius: float, asked: Ints | None = None, encoder: str | None = None) -> Estimate:
+def estimate(
+    described: Described, radius: float, asked: Ints | None = None, encoder: str | None = None
+) -> Estimate:
     """Leave out each visit in turn. An image counts if another visit was within `radius`.
 
-    `asked` are the rows that may be queries (default: all). For a trained encoder they must be rows that did not train.
-    `encoder` names the encoder if the descriptors record none.
+    `asked` are the rows that may be queries (default: all). For a trained encoder they must be rows
+    that did not train. `encoder` names the encoder if the descriptors record none.
     """
     places = described.places
     visits = places.sequences()
-    allowed = np.ones(len(places), dtype=bool) if asked is None else np.isin(np.arange(len(places)), asked)
+    allowed = (
+        np.ones(len(places), dtype=bool)
+        if asked is None
+        else np.isin(np.arange(len(places)), asked)
+    )
     names = [name for name, rows in visits.items() if allowed[rows].any()]
     results = []
     chosen = [names[number] for number in evenly(len(names), MOST_VISITS)] if names else []
@@ -97,10 +109,16 @@ def estimate(described: Described, radius: float, asked: Ints | None = None, enc
         rows = visits[name]
         others = np.setdiff1d(np.arange(len(places)), rows)
         given = radius, encoder
-        one = None if not len(others) else locate_visit(described, others, rows[allowed[rows]], *given)
+        one = (
+            None
+            if not len(others)
+            else locate_visit(described, others, rows[allowed[rows]], *given)
+        )
         results += [] if one is None else [one]
     if len(visits) < 2 or not results:
-        raise BadInputError("an estimate needs two visits of the same places; visit the route again")
+        raise BadInputError(
+            "an estimate needs two visits of the same places; visit the route again"
+        )
     count = usual_landmarks(described.about, places)
     source = build_map_of(described, encoder, landmarks=count).calibration.calibrated_on
     return Estimate(radius, places.unit, tuple(results), expected(results, source), source)
@@ -113,9 +131,15 @@ def locate_visit(
     radius: float,
     encoder: str | None = None,
 ) -> Visit | None:
-    """Build a map of the rows `known`, and locate the rows `asked` of one visit in it; None if too few were seen."""
+    """Build a map of the rows `known`, and locate the rows `asked` of one visit in it; None if too
+    few were seen.
+    """
     places = described.places
-    part = replace(described, places=places[known].replace(split="", role=""), descriptors=described.descriptors[known])
+    part = replace(
+        described,
+        places=places[known].replace(split="", role=""),
+        descriptors=described.descriptors[known],
+    )
     asked = asked[seen_before(places[known], places[asked], radius)]
     if len(asked) < FEWEST_QUERIES:
         return None
@@ -131,13 +155,19 @@ def seen_before(known: Places, asked: Places, radius: float) -> Bools:
 
 
 def judge(built: Map, places: Places, seen: Floats32, radius: float) -> Visit:
-    """What a calibrated map does on the `places` of one visit, from their descriptors `seen` (n, dim)."""
+    """What a calibrated map does on the `places` of one visit, from their descriptors `seen` (n,
+    dim).
+    """
     truth, known = places.positions, built.landmarks.places
     single, drive = built.locate_all(seen), built.locate_drive(seen)
     number = {name: row for row, name in enumerate(known.place_id)}
     off = _errors(single, truth)
-    landmark = np.linalg.norm(known.positions[[number[one.landmark] for one in single]] - truth, axis=1)
-    low, high = (np.array([np.nan if end is None else end for end in ends]) for ends in _ends(single))
+    landmark = np.linalg.norm(
+        known.positions[[number[one.landmark] for one in single]] - truth, axis=1
+    )
+    low, high = (
+        np.array([np.nan if end is None else end for end in ends]) for ends in _ends(single)
+    )
     stated, sure = np.isfinite(low), np.array([one.confident for one in single])
     held = (low <= landmark) & (landmark <= high)
     return Visit(
@@ -160,14 +190,17 @@ def expected(visits: Sequence[Visit], source: Source) -> tuple[Expected, ...]:
     `source` says what calibrated the map of all visits.
     """
     each = {name: values_of(visits, name, source) for name in PRIOR_DEVIATION}
-    return tuple(Expected(name, *predict(values, name)) for name, values in each.items() if len(values))
+    return tuple(
+        Expected(name, *predict(values, name)) for name, values in each.items() if len(values)
+    )
 
 
 def values_of(visits: Sequence[Visit], name: str, source: Source) -> Floats:
     """What the left-out visits say about the value `name` of a map that `source` calibrated.
 
-    A map of one visit has far wider intervals than a map that calibrated on another visit. So the coverage of the one
-    says nothing about the other. Without a visit of the same kind, the coverage that maps state counts as one visit.
+    A map of one visit has far wider intervals than a map that calibrated on another visit. So the
+    coverage of the one says nothing about the other. Without a visit of the same kind, the coverage
+    that maps state counts as one visit.
     """
     if name == "coverage":
         visits = [one for one in visits if (one.source == "own visit") == (source == "own visit")]
@@ -179,18 +212,26 @@ def values_of(visits: Sequence[Visit], name: str, source: Source) -> Floats:
 
 
 def predict(
-    values: Floats, name: str, deviation: float | None = None, weight: float = PRIOR_VISITS, scale: Scale | None = None
+    values: Floats,
+    name: str,
+    deviation: float | None = None,
+    weight: float = PRIOR_VISITS,
+    scale: Scale | None = None,
 ) -> tuple[float, float, float]:
-    """Value and interval of another visit: a Student t prediction, on a linear scale for shares, and a log scale else.
+    """Value and interval of another visit: a Student t prediction, on a linear scale for shares,
+    and a log scale else.
 
-    With few visits, their deviation is unknown. The prior counts like `weight` visits of a known `deviation`.
+    With few visits, their deviation is unknown. The prior counts like `weight` visits of a known
+    `deviation`.
     """
     deviation = PRIOR_DEVIATION[name] if deviation is None else deviation
     forth, back = (scale or LINEAR) if name in SHARES else LOG
     scaled = forth(values)
     freedom = weight + len(scaled) - 1
     variance = (weight * deviation**2 + ((scaled - scaled.mean()) ** 2).sum()) / freedom
-    width = float(stdtrit(freedom, (1 + PROBABILITY) / 2)) * math.sqrt(variance * (1 + 1 / len(scaled)))
+    width = float(stdtrit(freedom, (1 + PROBABILITY) / 2)) * math.sqrt(
+        variance * (1 + 1 / len(scaled))
+    )
     value, low, high = (float(end) for end in back(scaled.mean() + np.array([0.0, -width, width])))
     return value, low, high
 

@@ -15,7 +15,8 @@ from mappable.readers.unposed import is_table
 from mappable.readers.video_files import play
 from mappable.times import guess_unit, nanoseconds
 
-POLL_SECONDS = 0.2  # time between two looks at a folder; a file that did not change meanwhile is complete
+# Time between two looks at a folder; a file that did not change meanwhile is complete.
+POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,14 @@ class FeedImage:
 def feed(
     sources: Sequence[Path], wait: float = 0.0, stopped: Callable[[], bool] = lambda: False
 ) -> Iterator[FeedImage]:
-    """The images of one drive: a video, a camera, a table of places, a folder, or files in the order given.
+    """The images of one drive: a video, a camera, a table of places, a folder, or files in the
+    order given.
 
-    A folder is read in the order of names. With `wait`, the feed ends only if no new image comes for this many seconds.
-    If the name of the first file is a number, names are times: seconds up to 11 digits, else ms, us or ns. Otherwise,
-    the time of a file is the number of the image. Images of a camera have the time of the clock, so that times go on
-    after a reboot. `stopped` ends the feed early.
+    A folder is read in the order of names. With `wait`, the feed ends only if no new image comes
+    for this many seconds. If the name of the first file is a number, names are times: seconds up to
+    11 digits, else ms, us or ns. Otherwise, the time of a file is the number of the image. Images
+    of a camera have the time of the clock, so that times go on after a reboot. `stopped` ends the
+    feed early.
     """
     if len(sources) == 1 and (sources[0].suffix.lower() in VIDEOS or sources[0].is_char_device()):
         for seconds, pixels in play(sources[0]):
@@ -52,7 +55,9 @@ def feed(
         return
     for file in sources:
         if file.is_dir() or is_table(file):
-            raise BadInputError(f"{file}: one of several sources is a folder; give image files, or one folder alone")
+            raise BadInputError(
+                f"{file}: one of several sources is a folder; give image files, or one folder alone"
+            )
     yield from _stamped(sources)
 
 
@@ -60,14 +65,18 @@ def _of_table(path: Path) -> Iterator[FeedImage]:
     places = load_places(path)
     if len(set(places.sequence)) > 1:
         some = ", ".join(sorted(set(places.sequence))[:3])
-        raise BadInputError(f"{path}: has several sequences, such as {some}; give the folder of one drive")
+        raise BadInputError(
+            f"{path}: has several sequences, such as {some}; give the folder of one drive"
+        )
     known = bool((places.time != NO_TIME).all())
     for row, (name, file) in enumerate(zip(places.place_id, places.files, strict=True)):
         yield FeedImage(str(name), float(places.time[row]) / 1e9 if known else float(row), file)
 
 
 def _growing(folder: Path, wait: float, stopped: Callable[[], bool]) -> Iterator[Path]:
-    """The files of a folder by name, each when it is complete; files that come late, by name, are taken too."""
+    """The files of a folder by name, each when it is complete; files that come late, by name, are
+    taken too.
+    """
     taken: set[Path] = set()
     before: dict[Path, tuple[int, int]] = {}
     last = time.monotonic()
@@ -104,8 +113,12 @@ def _stamped(files: Iterable[Path]) -> Iterator[FeedImage]:
         if number == 0:
             by_name = seconds is not None
         if by_name and seconds is None:
-            raise BadInputError(f"{file}: its name is not a number, but the names before it are; rename it")
-        yield FeedImage(str(file), seconds if by_name and seconds is not None else float(number), file)
+            raise BadInputError(
+                f"{file}: its name is not a number, but the names before it are; rename it"
+            )
+        yield FeedImage(
+            str(file), seconds if by_name and seconds is not None else float(number), file
+        )
 
 
 def _seconds(name: str) -> float | None:

@@ -38,19 +38,26 @@ def calibrate(
 ) -> Calibration:
     """Calibrate a map on a `drive`: places at known positions and their descriptors (n, D).
 
-    Without a drive, the visits of the map calibrate it: each is located in a map of the others. Visits that trained the
-    encoder cannot, and a single visit shows nothing of what another one changes. Then only the metres between images
-    are fitted.
+    Without a drive, the visits of the map calibrate it: each is located in a map of the others.
+    Visits that trained the encoder cannot, and a single visit shows nothing of what another one
+    changes. Then only the metres between images are fitted.
 
-    No more than a share `false_accepts` of the descriptors from `elsewhere` (e, D) may be confident.
+    No more than a share `false_accepts` of the descriptors from `elsewhere` (e, D) may be
+    confident.
     """
     _check(landmarks, drive, coverage, false_accepts, elsewhere)
     radius = place_radius(landmarks)
     trials = _trials(landmarks, drive, radius)
     on: CalibratedOn = "a drive" if drive is not None else "other visits" if trials else "own visit"
     places, descriptors = drive if drive is not None else _sample(landmarks)
-    sure = {way: _sure([one for one in trials if one.way == way], radius) for way in ("single", "live", "drive")}
-    width = {way: _width([one for one in trials if one.way == way], coverage) for way in ("single", "live", "drive")}
+    sure = {
+        way: _sure([one for one in trials if one.way == way], radius)
+        for way in ("single", "live", "drive")
+    }
+    width = {
+        way: _width([one for one in trials if one.way == way], coverage)
+        for way in ("single", "live", "drive")
+    }
     if elsewhere is not None:
         sure["single"] = max(sure["single"], _rejects(landmarks, elsewhere, radius, false_accepts))
     errors = np.sort(np.concatenate([one.headings for one in trials])) if trials else np.empty(0)
@@ -65,7 +72,11 @@ def calibrate(
         sure=sure,
         width=width,
         growth=Growth.fit(descriptors, places.positions),
-        headings=tuple(errors[evenly(len(errors), MOST_HEADINGS)].tolist()) if len(errors) >= FEWEST else (),
+        headings=(
+            tuple(errors[evenly(len(errors), MOST_HEADINGS)].tolist())
+            if len(errors) >= FEWEST
+            else ()
+        ),
         elsewhere=0 if elsewhere is None else len(elsewhere),
     )
 
@@ -79,27 +90,40 @@ def calibrate_or_say(
     elsewhere: Floats32 | None = None,
     false_accepts: float = 0.05,
 ) -> tuple[Landmarks, str]:
-    """The map, calibrated on a drive, or on its own visits if the drive is too short; and why, if it is.
+    """The map, calibrated on a drive, or on its own visits if the drive is too short; and why, if
+    it is.
 
     The drive may have no images.
     """
     drive = (places, descriptors) if len(places) >= FEWEST else None
-    why = f"{len(places):,} images of the split `calibration` are too few; use {FEWEST} or more" if len(places) else ""
-    fitted = calibrate(landmarks, drive, coverage=coverage, elsewhere=elsewhere, false_accepts=false_accepts)
+    why = (
+        f"{len(places):,} images of the split `calibration` are too few; use {FEWEST} or more"
+        if len(places)
+        else ""
+    )
+    fitted = calibrate(
+        landmarks, drive, coverage=coverage, elsewhere=elsewhere, false_accepts=false_accepts
+    )
     return landmarks.with_calibration(fitted), "" if drive else why
 
 
 def place_radius(landmarks: Landmarks) -> float:
-    """The radius of a place: the encoder's positive radius, or the spacing of the landmarks if that is larger."""
+    """The radius of a place: the encoder's positive radius, or the spacing of the landmarks if that
+    is larger.
+    """
     spacing = States(landmarks.places.positions, visits_of(landmarks.places)).spacing
     known = None if landmarks.about is None else landmarks.about.positive_radius
     return max(spacing, known or UNKNOWN_RADIUS * spacing)
 
 
 class Trial:
-    """A visit at known positions, located one way: errors, half widths of intervals, and probabilities of places."""
+    """A visit at known positions, located one way: errors, half widths of intervals, and
+    probabilities of places.
+    """
 
-    def __init__(self, way: str, found: Answers, places: Places, coverage: float, yaw: Floats) -> None:
+    def __init__(
+        self, way: str, found: Answers, places: Places, coverage: float, yaw: Floats
+    ) -> None:
         self.way = way
         self.errors: Floats = np.linalg.norm(found.positions - places.positions, axis=1)
         self.half: Floats = found.intervals(coverage)
@@ -108,7 +132,9 @@ class Trial:
         self.headings: Floats = np.abs(turned[np.isfinite(turned)])
 
 
-def _trials(landmarks: Landmarks, drive: tuple[Places, Floats32] | None, radius: float) -> list[Trial]:
+def _trials(
+    landmarks: Landmarks, drive: tuple[Places, Floats32] | None, radius: float
+) -> list[Trial]:
     """All visits that calibrate, located in a map that does not know them."""
     places = landmarks.places
     if drive is not None:
@@ -138,13 +164,22 @@ def _parts(places: Places, descriptors: Floats32) -> list[tuple[Places, Floats32
     return [(places[rows], descriptors[rows]) for rows in parts]
 
 
-def _located(landmarks: Landmarks, places: Places, descriptors: Floats32, radius: float) -> list[Trial]:
+def _located(
+    landmarks: Landmarks, places: Places, descriptors: Floats32, radius: float
+) -> list[Trial]:
     model = model_of(landmarks)
     live = model.live()
     steps = [live.update(image) for image in descriptors]
-    ways = {"single": model.single(descriptors), "live": Posterior.join(steps), "drive": model.drive(descriptors)}
+    ways = {
+        "single": model.single(descriptors),
+        "live": Posterior.join(steps),
+        "drive": model.drive(descriptors),
+    }
     yaw, coverage = landmarks.places.yaw, 0.9
-    return [Trial(way, Answers(model, found, radius), places, coverage, yaw) for way, found in ways.items()]
+    return [
+        Trial(way, Answers(model, found, radius), places, coverage, yaw)
+        for way, found in ways.items()
+    ]
 
 
 def model_of(landmarks: Landmarks) -> PlaceModel:
@@ -157,7 +192,8 @@ def _sure(trials: Sequence[Trial], radius: float) -> float:
     if not trials:
         return NUMBERS.sure
     mass, wrong = (
-        np.concatenate(part) for part in zip(*((one.mass, one.errors > radius) for one in trials), strict=True)
+        np.concatenate(part)
+        for part in zip(*((one.mass, one.errors > radius) for one in trials), strict=True)
     )
     for level in SURE:
         confident = mass >= level
@@ -168,11 +204,17 @@ def _sure(trials: Sequence[Trial], radius: float) -> float:
 
 def _width(trials: Sequence[Trial], coverage: float) -> float:
     """The factor of intervals that holds the truth on the worst visit."""
-    factors = [conformal_quantile(one.errors / one.half, coverage) for one in trials if len(one.errors) >= FEWEST]
+    factors = [
+        conformal_quantile(one.errors / one.half, coverage)
+        for one in trials
+        if len(one.errors) >= FEWEST
+    ]
     return float(np.clip(max(factors), NARROWEST, WIDEST)) if factors else 1.0
 
 
-def _rejects(landmarks: Landmarks, elsewhere: Floats32, radius: float, false_accepts: float) -> float:
+def _rejects(
+    landmarks: Landmarks, elsewhere: Floats32, radius: float, false_accepts: float
+) -> float:
     """The probability of a place that only a share of images from elsewhere reaches."""
     model = model_of(landmarks)
     mass = Answers(model, model.single(elsewhere), radius).mass
@@ -186,7 +228,9 @@ def _sample(landmarks: Landmarks) -> tuple[Places, Floats32]:
 
 
 def _turns(places: Places) -> Floats:
-    """How much headings differ from one landmark to the next: what a single visit shows of errors of headings."""
+    """How much headings differ from one landmark to the next: what a single visit shows of errors
+    of headings.
+    """
     turns = [np.abs(wrap(np.diff(places.yaw[rows]))) for rows in visits_of(places)]
     both = np.concatenate(turns)
     return np.sort(both[np.isfinite(both)])
@@ -208,9 +252,17 @@ def _check(
             continue
         if descriptors.shape[1:] != (landmarks.store.dimensions,):
             wanted = f"n x {landmarks.store.dimensions}"
-            raise BadInputError(f"calibration: descriptors of {name} have shape {descriptors.shape}, expected {wanted}")
+            raise BadInputError(
+                f"calibration: descriptors of {name} have shape {descriptors.shape}, expected"
+                f" {wanted}"
+            )
         bad = np.flatnonzero(~np.isfinite(descriptors).all(axis=1))
         if len(bad):
-            raise BadInputError(f"calibration: descriptor {bad[0]} of {name} has a value that is not a finite number")
+            raise BadInputError(
+                f"calibration: descriptor {bad[0]} of {name} has a value that is not a finite"
+                " number"
+            )
     if drive is not None and len(drive[1]) < FEWEST:
-        raise BadInputError(f"{len(drive[1]):,} images are too few to calibrate on; use {FEWEST} or more")
+        raise BadInputError(
+            f"{len(drive[1]):,} images are too few to calibrate on; use {FEWEST} or more"
+        )

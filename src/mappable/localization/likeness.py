@@ -1,4 +1,6 @@
-"""How alike images and landmarks are, after the shift that all images of a visit share is taken off."""
+"""How alike images and landmarks are, after the shift that all images of a visit share is taken
+off.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +19,8 @@ FOUND = 512  # landmarks that an index finds per image
 ROWS = 1024  # descriptors that are read at a time
 LARGEST_DECAY = 0.999
 DECAYS = 1000  # that are compared
-LAGS = 3  # two cannot tell noise from a texture finer than the spacing; of six, 0.3 points fewer are found
+# Two cannot tell noise from a texture finer than the spacing; of six, 0.3 points fewer are found.
+LAGS = 3
 LEAST_NOISE = 1e-3
 NO_SHIFT = 2.0
 TINY = 1e-9
@@ -29,7 +32,9 @@ class Likeness:
     `mean` (D,) is the mean descriptor of the map.
     """
 
-    def __init__(self, store: Store, visits: Sequence[Ints], states: States, numbers: PlaceNumbers = NUMBERS) -> None:
+    def __init__(
+        self, store: Store, visits: Sequence[Ints], states: States, numbers: PlaceNumbers = NUMBERS
+    ) -> None:
         self.store, self.states, self.numbers = store, states, numbers
         order = np.concatenate(visits)
         sample = order[evenly(len(order), SAMPLE)]
@@ -40,20 +45,27 @@ class Likeness:
             self._visit[rows] = number
         own = [descriptors[self._visit[sample] == number] for number in range(len(visits))]
         several = len(visits) > 1
-        self._means: Floats32 = np.stack([self._of_visit(one) if several and len(one) else self.mean for one in own])
+        self._means: Floats32 = np.stack(
+            [self._of_visit(one) if several and len(one) else self.mean for one in own]
+        )
         every = np.arange(len(order))
         pairs = [store.take(rows) - self._means[self._visit[rows]] for rows in _blocks(every)]
         self._length = np.concatenate([np.linalg.norm(block, axis=1) for block in pairs]).clip(TINY)
         self.noise, self.decay = self._texture(visits)
         self._mix = self._mixing()
         self._blended = np.concatenate(
-            [np.linalg.norm(self._mixed(self._mix[rows]), axis=1) for rows in _blocks(np.arange(len(states)))]
+            [
+                np.linalg.norm(self._mixed(self._mix[rows]), axis=1)
+                for rows in _blocks(np.arange(len(states)))
+            ]
         ).clip(TINY)
         self.time = (1 + self.decay) / (1 - self.decay)  # landmarks in a row that count as one
         self._some = evenly(len(states), SPREAD)
 
     def deviations(self, images: Floats32, center: Floats32) -> Floats:
-        """How much nearer each state (n, s) is to each image (n, D) than usual, in deviations (equation 3)."""
+        """How much nearer each state (n, s) is to each image (n, D) than usual, in deviations
+        (equation 3).
+        """
         shifted = images - center
         shifted /= np.maximum(np.linalg.norm(shifted, axis=1, keepdims=True), TINY)
         cosine = products(self.store, shifted) - (shifted @ self._means.T)[:, self._visit]
@@ -75,10 +87,12 @@ class Likeness:
     def explain(
         self, images: Floats32, belief: csr_matrix, weight: float, *, shifted: bool = True
     ) -> tuple[Floats32, float, float]:
-        """The shift of images (n, D) that count `weight` each: its center (D,), their new weight, and what is left.
+        """The shift of images (n, D) that count `weight` each: its center (D,), their new weight,
+        and what is left.
 
-        `belief` (n, s) are the probabilities of states. Gain of the places and shift minimize J (equations 4 and 5).
-        Images that are not `shifted` have the center of the map. Then the places must explain what the images share.
+        `belief` (n, s) are the probabilities of states. Gain of the places and shift minimize J
+        (equations 4 and 5). Images that are not `shifted` have the center of the map. Then the
+        places must explain what the images share.
         """
         images = images - self.mean
         expected = self._expected(belief)
@@ -97,7 +111,9 @@ class Likeness:
         return center, 1 / correlation_time(rest, self.numbers), left
 
     def _expected(self, belief: csr_matrix) -> Floats32:
-        """The unit descriptors (n, D) that images have at their places, without the shift of a visit."""
+        """The unit descriptors (n, D) that images have at their places, without the shift of a
+        visit.
+        """
         return self._mixed(belief.multiply(1 / self._blended).tocsr() @ self._mix)
 
     def _mixed(self, share: csr_matrix) -> Floats32:
@@ -116,10 +132,15 @@ class Likeness:
         return shifted
 
     def _mixing(self) -> csr_matrix:
-        """Shares (s, m) of landmarks in the descriptors of states: kriging along a run (equation 2)."""
+        """Shares (s, m) of landmarks in the descriptors of states: kriging along a run (equation
+        2).
+        """
         states, reach = self.states, self.numbers.window
         order = np.concatenate(states.runs)
-        way = np.concatenate([path_length(states.of_landmarks[run]) for run in states.runs]) / states.spacing
+        way = (
+            np.concatenate([path_length(states.of_landmarks[run]) for run in states.runs])
+            / states.spacing
+        )
         run = np.repeat(np.arange(len(states.runs)), [len(rows) for rows in states.runs])
         place = np.argsort(order)
         rows, columns, shares = [], [], []
@@ -131,7 +152,9 @@ class Likeness:
             near = near.clip(0, len(order) - 1)
             inside &= run[near] == run[first][:, None]
             between = np.abs(way[near][:, :, None] - way[near][:, None])
-            covariance = (1 - self.noise) * self.decay**between * (inside[:, :, None] & inside[:, None])
+            covariance = (
+                (1 - self.noise) * self.decay**between * (inside[:, :, None] & inside[:, None])
+            )
             covariance += max(self.noise, LEAST_NOISE) * np.eye(near.shape[1])
             target = (1 - self.noise) * self.decay ** np.abs(way[near] - at[:, None]) * inside
             share = np.linalg.solve(covariance, target[:, :, None])[:, :, 0]
@@ -142,11 +165,12 @@ class Likeness:
         return csr_matrix(parts, (len(states), len(order)))
 
     def _texture(self, visits: Sequence[Ints]) -> tuple[float, float]:
-        """What neighbors do not show of a landmark, as a share of its variance; and the decay of the rest.
+        """What neighbors do not show of a landmark, as a share of its variance; and the decay of
+        the rest.
 
-        The rest is as alike as `decay` one spacing further along a visit, and as `decay` squared two spacings further.
-        All lags up to the first one that is not alike count, because two of them cannot tell noise from a texture finer
-        than the spacing.
+        The rest is as alike as `decay` one spacing further along a visit, and as `decay` squared
+        two spacings further. All lags up to the first one that is not alike count, because two of
+        them cannot tell noise from a texture finer than the spacing.
         """
         least = self.numbers.least_correlation
         visit = max(visits, key=len)[:SAMPLE]
@@ -170,7 +194,9 @@ class Likeness:
 
 
 def products(store: Store, queries: Floats32) -> Floats:
-    """Products (n, m) of queries (n, D) and descriptors. An index finds the largest; the others count as the last."""
+    """Products (n, m) of queries (n, D) and descriptors. An index finds the largest; the others
+    count as the last.
+    """
     if isinstance(store, Exact):
         return store.products(queries).astype(np.float64)
     count = min(len(store), FOUND)

@@ -1,4 +1,6 @@
-"""`Map`: landmarks, their encoder and the place model. It says where images were taken, and how sure that is."""
+"""`Map`: landmarks, their encoder and the place model. It says where images were taken, and how
+sure that is.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -47,8 +49,9 @@ NO_DRIVE = "the images do not move as a camera moves"
 class Asking(TypedDict, total=False):
     """Options of `Map.locate_all` and `Map.locate_drive`.
 
-    `coverage` applies to intervals (default: the calibration's). `candidates` is the number of landmarks that each
-    location lists. `names` are names of descriptors. `pixels` are the packed images of a table.
+    `coverage` applies to intervals (default: the calibration's). `candidates` is the number of
+    landmarks that each location lists. `names` are names of descriptors. `pixels` are the packed
+    images of a table.
     """
 
     coverage: float | None
@@ -67,9 +70,10 @@ def open_map(
 ) -> "Map":
     """Open the map in a folder, or in a folder that `mappable start` wrote.
 
-    By default, the encoder is the copy in the map's folder. `encoder` can be a file or a folder with the encoder, or
-    the encoder itself. It opens on `device` ("auto", "cpu", "cuda", "cuda:N") when the first image is located, and
-    stays open. If it is a torch.hub model, its code runs only with `trust_code`, or after earlier consent.
+    By default, the encoder is the copy in the map's folder. `encoder` can be a file or a folder
+    with the encoder, or the encoder itself. It opens on `device` ("auto", "cpu", "cuda", "cuda:N")
+    when the first image is located, and stays open. If it is a torch.hub model, its code runs only
+    with `trust_code`, or after earlier consent.
     """
     landmarks = Landmarks.open(find_map(Path(folder)))
     return Map(landmarks, encoder, device=device, backend=backend, trust_code=trust_code)
@@ -91,7 +95,12 @@ class Map:
         trust_code: bool = False,
     ) -> None:
         self.landmarks = landmarks
-        self._encoder, self._device, self._backend, self._trust_code = encoder, device, backend, trust_code
+        self._encoder, self._device, self._backend, self._trust_code = (
+            encoder,
+            device,
+            backend,
+            trust_code,
+        )
 
     def __len__(self) -> int:
         return len(self.landmarks)
@@ -105,7 +114,13 @@ class Map:
         from mappable.maps.encoders import encoder_of
 
         if self._encoder is None or isinstance(self._encoder, str | Path):
-            return encoder_of(self.landmarks, self._encoder, self._device, self._backend, trust_code=self._trust_code)
+            return encoder_of(
+                self.landmarks,
+                self._encoder,
+                self._device,
+                self._backend,
+                trust_code=self._trust_code,
+            )
         self.landmarks.check_encoder(self._encoder.fingerprint)
         return self._encoder
 
@@ -120,12 +135,23 @@ class Map:
         return model_of(self.landmarks)
 
     def save(self, folder: Path | str) -> "Map":
-        """Write the map and its encoder to a folder of its own; see `Landmarks.save`. Return the saved map."""
+        """Write the map and its encoder to a folder of its own; see `Landmarks.save`. Return the
+        saved map.
+        """
         saved = self.landmarks.save(folder, None if self._encoder is None else self.encoder)
-        return Map(saved, self._encoder, device=self._device, backend=self._backend, trust_code=self._trust_code)
+        return Map(
+            saved,
+            self._encoder,
+            device=self._device,
+            backend=self._backend,
+            trust_code=self._trust_code,
+        )
 
-    def locate(self, image: str | Path | Pixels | Floats32, *, coverage: float | None = None) -> Location:
-        """Locate one image: a file, an array (height, width, 3) of uint8, or a descriptor (D,) of float32.
+    def locate(
+        self, image: str | Path | Pixels | Floats32, *, coverage: float | None = None
+    ) -> Location:
+        """Locate one image: a file, an array (height, width, 3) of uint8, or a descriptor (D,) of
+        float32.
 
         Raise `BadImageError` if the file cannot be read.
         """
@@ -134,7 +160,9 @@ class Map:
                 check_pixels(image, 3)
             images: Any = image[None]
         elif is_table(Path(image)) or Path(image).is_dir():
-            raise BadInputError(f"{image}: is not one image; use locate_all, or locate_drive for a drive")
+            raise BadInputError(
+                f"{image}: is not one image; use locate_all, or locate_drive for a drive"
+            )
         else:
             images = [image]
         outcome: Outcome = self.locate_all(images, coverage=coverage)[0]
@@ -151,14 +179,15 @@ class Map:
     ) -> list[Outcome]: ...
 
     def locate_all(self, images: Any, **asking: Unpack[Asking]) -> Any:
-        """Locate each image by itself. The images share only what all of them have in common, such as their light.
+        """Locate each image by itself. The images share only what all of them have in common, such
+        as their light.
 
-        `images` are a folder of images, a folder that `mappable convert` wrote, a list of files, or a table, whose
-        positions are ignored. They can also be an array (n, height, width, 3) of uint8, of any size, or descriptors
-        (n, D) of float32 by the map's encoder.
+        `images` are a folder of images, a folder that `mappable convert` wrote, a list of files, or
+        a table, whose positions are ignored. They can also be an array (n, height, width, 3) of
+        uint8, of any size, or descriptors (n, D) of float32 by the map's encoder.
 
-        The result has one entry per image, in order. A file that cannot be read gives a `NotLocated`; descriptors and
-        arrays give locations only. `Asking` lists the options.
+        The result has one entry per image, in order. A file that cannot be read gives a
+        `NotLocated`; descriptors and arrays give locations only. `Asking` lists the options.
         """
         queries = self._queries(images, asking)
         return self._outcomes(queries, [np.arange(len(queries.rows))], "single", asking)
@@ -174,8 +203,8 @@ class Map:
     def locate_drive(self, images: Any, **asking: Unpack[Asking]) -> Any:
         """Locate the images of a drive, in the order taken: all of them help to locate each.
 
-        `images`, options and result are those of `locate_all`. Each folder is a drive, and so is each sequence of a
-        table.
+        `images`, options and result are those of `locate_all`. Each folder is a drive, and so is
+        each sequence of a table.
         """
         queries = self._queries(images, asking)
         return self._outcomes(queries, queries.drives, "drive", asking)
@@ -192,12 +221,16 @@ class Map:
         return descriptor
 
     def answers(self, posterior: Posterior, way: Way) -> Answers:
-        """What the place model says, with the calibration's radius of a place and width of intervals."""
+        """What the place model says, with the calibration's radius of a place and width of
+        intervals.
+        """
         known = self.calibration
         return Answers(self.model, posterior, known.radius, known.width[way])
 
     def reason(self, answers: Answers, row: int, way: Way) -> str:
-        """Why not to trust the place of an image; "" if it is sure. This is the one rule of `confident`."""
+        """Why not to trust the place of an image; "" if it is sure. This is the one rule of
+        `confident`.
+        """
         place, away = answers.places[row], float(answers.away[row])
         if away > 0.5:
             return f"{OFF_THE_MAP}: with probability {away:.2f}"
@@ -207,11 +240,20 @@ class Map:
         if place.mass >= least:
             return ""
         if place.rival < 0 or place.rival_mass + place.mass < least:
-            return f"{SEVERAL_PLACES}: the likeliest has probability {place.mass:.2f}, expected {least:.2f}"
+            return (
+                f"{SEVERAL_PLACES}: the likeliest has probability {place.mass:.2f}, expected"
+                f" {least:.2f}"
+            )
         states, ids = self.model.states, self.landmarks.places.place_id
-        here, there = (ids[self.landmark_of(int(state))] for state in (place.states[place.share.argmax()], place.rival))
+        here, there = (
+            ids[self.landmark_of(int(state))]
+            for state in (place.states[place.share.argmax()], place.rival)
+        )
         apart = np.linalg.norm(states.positions[place.rival] - answers.positions[row])
-        return f"{TWO_PLACES}: {here}, and nearly as much {there}, {apart:.1f} {self.landmarks.unit} away"
+        return (
+            f"{TWO_PLACES}: {here}, and nearly as much {there}, {apart:.1f} {self.landmarks.unit}"
+            " away"
+        )
 
     def landmark_of(self, state: int) -> int:
         """The landmark that is nearest to a state."""
@@ -226,12 +268,16 @@ class Map:
         if isinstance(images, Places):
             return queries_of_places(self.encoder, images, asking.get("pixels"))
         if not isinstance(images, np.ndarray):
-            return queries_of_files(self.encoder, listed_files(images), self.landmarks.places.decoding)
+            return queries_of_files(
+                self.encoder, listed_files(images), self.landmarks.places.decoding
+            )
         if images.dtype == np.float32 and images.ndim == 2:
             return queries_of_descriptors(images, asking.get("names"))
         return queries_of_arrays(self.encoder, images)
 
-    def _outcomes(self, queries: Queries, groups: Sequence[Ints], way: Way, asking: Asking) -> list[Outcome]:
+    def _outcomes(
+        self, queries: Queries, groups: Sequence[Ints], way: Way, asking: Asking
+    ) -> list[Outcome]:
         """One outcome per image, in the order asked. A drive of one image is a single image."""
         outcomes: dict[int, Outcome] = {
             row: NotLocated(queries.names[row], str(error)) for row, error in queries.errors.items()
@@ -240,11 +286,15 @@ class Map:
             if len(group):
                 rows = queries.rows[group].tolist()
                 names = [queries.names[row] for row in rows]
-                located = self._located(names, queries.descriptors[group], way if len(group) > 1 else "single", asking)
+                located = self._located(
+                    names, queries.descriptors[group], way if len(group) > 1 else "single", asking
+                )
                 outcomes |= zip(rows, located, strict=True)
         return [outcomes[row] for row in queries.order]
 
-    def _located(self, names: Sequence[str], descriptors: Floats32, way: Way, asking: Asking) -> list[Location]:
+    def _located(
+        self, names: Sequence[str], descriptors: Floats32, way: Way, asking: Asking
+    ) -> list[Location]:
         landmarks, known = self.landmarks, self.calibration
         coverage = asking.get("coverage")
         if coverage is None:
@@ -253,7 +303,9 @@ class Map:
             raise BadInputError(f"coverage must be between 0 and 1, got {coverage}")
         candidates = min(asking.get("candidates", CANDIDATES), len(landmarks))
         nearest, squared = landmarks.store.nearest(descriptors, max(1, candidates))
-        posterior = self.model.drive(descriptors) if way == "drive" else self.model.single(descriptors)
+        posterior = (
+            self.model.drive(descriptors) if way == "drive" else self.model.single(descriptors)
+        )
         answers = self.answers(posterior, way)
         landmark = answers.landmarks()
         places, frame = landmarks.places, landmarks.frame
@@ -279,12 +331,18 @@ class Map:
                 high=float(distance[row] + half[row]),
                 coverage=coverage,
                 covariance=tuple(map(tuple, answers.covariances[row].tolist())),
-                heading=float(headings[row]) if error is not None and np.isfinite(headings[row]) else None,
+                heading=(
+                    float(headings[row])
+                    if error is not None and np.isfinite(headings[row])
+                    else None
+                ),
                 heading_error=error if np.isfinite(headings[row]) else None,
                 refined=bool(distance[row] > 0),
                 confident=not reasons[row],
                 reason=reasons[row],
-                candidates=_candidates(places, nearest[row, :candidates], squared[row, :candidates]),
+                candidates=_candidates(
+                    places, nearest[row, :candidates], squared[row, :candidates]
+                ),
                 together=way == "drive",
                 calibrated_on=known.calibrated_on,
             )

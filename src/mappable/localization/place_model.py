@@ -1,7 +1,8 @@
 """The place model: a discrete Bayes filter over the states of a map and "off the map".
 
-One image is a filter of length one with a uniform prior. A live camera is the filter forward. A drive is the filter
-forward and backward. Odometry replaces the hidden speed. docs/method.md has the equations.
+One image is a filter of length one with a uniform prior. A live camera is the filter forward. A
+drive is the filter forward and backward. Odometry replaces the hidden speed. docs/method.md has the
+equations.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,9 @@ AT_ONCE = 256  # images whose likelihoods are computed together
 
 @dataclass(frozen=True)
 class Belief:
-    """What the filter believes: probabilities (c, 2s) of speed class and state, and of being off the map."""
+    """What the filter believes: probabilities (c, 2s) of speed class and state, and of being off
+    the map.
+    """
 
     on: Floats
     off: float
@@ -47,9 +50,10 @@ class Shift:
 class Posterior:
     """What the model says about images (n,).
 
-    `states` (n, s) are probabilities; with `away` (n,), of being off the map, they add up to 1. `alone` (n, s) are
-    probabilities of each image by itself if it is on the map. `evidence` is the log odds per independent image that
-    images move as a camera moves, above those that are needed; it is 0 for single images.
+    `states` (n, s) are probabilities; with `away` (n,), of being off the map, they add up to 1.
+    `alone` (n, s) are probabilities of each image by itself if it is on the map. `evidence` is the
+    log odds per independent image that images move as a camera moves, above those that are needed;
+    it is 0 for single images.
     """
 
     states: csr_matrix
@@ -60,33 +64,47 @@ class Posterior:
     @classmethod
     def join(cls, steps: "Sequence[Posterior]") -> "Posterior":
         """Images that were located one after another."""
-        states, alone = (stacked([getattr(one, name) for one in steps]) for name in ("states", "alone"))
+        states, alone = (
+            stacked([getattr(one, name) for one in steps]) for name in ("states", "alone")
+        )
         return cls(states, np.concatenate([one.away for one in steps]), alone, steps[-1].evidence)
 
 
 class PlaceModel:
-    """The place model of landmarks at `positions` (m, k); `visits` are their rows by visit, in the order taken."""
+    """The place model of landmarks at `positions` (m, k); `visits` are their rows by visit, in the
+    order taken.
+    """
 
     def __init__(
-        self, store: Store, positions: Floats, visits: Sequence[Ints], numbers: PlaceNumbers = NUMBERS
+        self,
+        store: Store,
+        positions: Floats,
+        visits: Sequence[Ints],
+        numbers: PlaceNumbers = NUMBERS,
     ) -> None:
         self.numbers = numbers
         self.states = States(positions, visits, numbers)
         self.likeness = Likeness(store, visits, self.states, numbers)
         independent = max(len(positions) / self.likeness.time, 2.0)
-        self._chance = float(np.sqrt(2 * np.log(independent)))  # largest deviation among `independent` unrelated places
+        # Largest deviation among `independent` unrelated places.
+        self._chance = float(np.sqrt(2 * np.log(independent)))
 
-    # ------------------------------------------------------------------------------------------ three ways
+    # ------------------------------------------------------------------------------------------
+    # three ways
 
     def single(self, images: Floats32, center: Floats32 | None = None) -> Posterior:
-        """Locate each image (n, D) by itself. Images of one folder share their shift, unless its `center` is given."""
+        """Locate each image (n, D) by itself. Images of one folder share their shift, unless its
+        `center` is given.
+        """
         if center is not None or len(images) == 1:
             return self._alone(images, self.likeness.mean if center is None else center)
         shift = self._learn(images, lambda shift: self._alone(images, shift.center).states)
         return self._alone(images, shift.center)
 
     def drive(self, images: Floats32, metres: Floats | None = None) -> Posterior:
-        """Locate all images (n, D) of a drive together. `metres` (n,) is the way by odometry since the image before."""
+        """Locate all images (n, D) of a drive together. `metres` (n,) is the way by odometry since
+        the image before.
+        """
         shift = self.learn(images, metres)
         deviations = self.deviations(images, shift.center)
         states, away, log = self._smooth(self.likelihood(deviations, shift.weight), metres)
@@ -94,15 +112,21 @@ class PlaceModel:
         return Posterior(states, away, self.alone(deviations), evidence)
 
     def learn(self, images: Floats32, metres: Floats | None) -> Shift:
-        """The shift that the images (n, D) of a drive share, and what each image counts (equations 4 to 6)."""
+        """The shift that the images (n, D) of a drive share, and what each image counts (equations
+        4 to 6).
+        """
 
         def locate(shift: Shift) -> csr_matrix:
-            return self._smooth(self.likelihood(self.deviations(images, shift.center), shift.weight), metres)[0]
+            return self._smooth(
+                self.likelihood(self.deviations(images, shift.center), shift.weight), metres
+            )[0]
 
         return self._learn(images, locate)
 
     def _learn(self, images: Floats32, locate: Callable[[Shift], csr_matrix]) -> Shift:
-        """The shift of images (n, D) that leaves over least: none, or one that begins with all that they share."""
+        """The shift of images (n, D) that leaves over least: none, or one that begins with all that
+        they share.
+        """
         likeness = self.likeness
         weight = 1 / correlation_time(images - images.mean(0), self.numbers)
         none, some = Shift(likeness.mean, weight), Shift(images.mean(0), weight)
@@ -115,10 +139,15 @@ class PlaceModel:
         """Follow a camera, image by image."""
         return Live(self)
 
-    # ------------------------------------------------------------------------------------------ observation
+    # ------------------------------------------------------------------------------------------
+    # observation
 
-    def likelihood(self, deviations: Floats, weight: float, sharpness: float | None = None) -> Floats:
-        """Likelihoods (n, s) of states against "elsewhere", of images that count `weight` each (equations 7 and 8)."""
+    def likelihood(
+        self, deviations: Floats, weight: float, sharpness: float | None = None
+    ) -> Floats:
+        """Likelihoods (n, s) of states against "elsewhere", of images that count `weight` each
+        (equations 7 and 8).
+        """
         numbers = self.numbers
         sharp = weight * (sharpness or numbers.sharpness)
         odds = np.exp(np.clip(sharp * deviations, -MOST_EXPONENT, MOST_EXPONENT))
@@ -141,21 +170,30 @@ class PlaceModel:
 
     def alone(self, deviations: Floats) -> csr_matrix:
         """Probabilities (n, s) of images by themselves, if they are on the map."""
-        probability = self.likelihood(deviations, 1.0, self.numbers.single_sharpness) * self.states.share
+        probability = (
+            self.likelihood(deviations, 1.0, self.numbers.single_sharpness) * self.states.share
+        )
         return self._sparse(probability / probability.sum(1, keepdims=True))
 
     def folded(self, on: Floats) -> csr_matrix:
-        """Probabilities (1, s) of states, from those of classes of speed and senses of travel (c, 2s)."""
+        """Probabilities (1, s) of states, from those of classes of speed and senses of travel (c,
+        2s).
+        """
         both = on.sum(0)
         return self._sparse((both[: len(self.states)] + both[len(self.states) :])[None])
 
     def _sparse(self, probability: Floats) -> csr_matrix:
         """The same probabilities (n, s) without negligible ones, with the same sums."""
-        kept = np.where(probability >= self.numbers.negligible * probability.max(1, keepdims=True), probability, 0.0)
+        kept = np.where(
+            probability >= self.numbers.negligible * probability.max(1, keepdims=True),
+            probability,
+            0.0,
+        )
         kept *= (probability.sum(1) / np.maximum(kept.sum(1), 1e-300))[:, None]
         return csr_matrix(kept)
 
-    # ------------------------------------------------------------------------------------------ motion
+    # ------------------------------------------------------------------------------------------
+    # motion
 
     @property
     def nowhere(self) -> Belief:
@@ -177,7 +215,9 @@ class PlaceModel:
         for number, kernel in enumerate(self._kernels(metres)):
             likely = np.flatnonzero(before[number] > least)
             sparse = 4 * len(likely) < before.shape[1]
-            moved[number] = kernel[likely].T @ before[number, likely] if sparse else kernel.T @ before[number]
+            moved[number] = (
+                kernel[likely].T @ before[number, likely] if sparse else kernel.T @ before[number]
+            )
         total = float(belief.on.sum())
         fresh = numbers.jump * total + numbers.enter * belief.off
         lost = stay * max(total - float(moved.sum()), 0.0)
@@ -195,7 +235,9 @@ class PlaceModel:
             return self.states.kernels
         return [self.states.kernel(metres, self.numbers.odometry_noise)] * len(self.states.speeds)
 
-    def forward(self, likelihood: Floats, metres: Floats | None = None) -> tuple[list[Belief], float]:
+    def forward(
+        self, likelihood: Floats, metres: Floats | None = None
+    ) -> tuple[list[Belief], float]:
         """The belief after each image (n,), and the log evidence of all."""
         belief, log = self.nowhere, 0.0
         beliefs = []
@@ -207,8 +249,12 @@ class PlaceModel:
             beliefs.append(Belief(belief.on.astype(np.float32), belief.off))
         return beliefs, log
 
-    def _smooth(self, likelihood: Floats, metres: Floats | None) -> tuple[csr_matrix, Floats, float]:
-        """Forward and backward: probabilities (n, s) of states, of "off the map" (n,), and the log evidence."""
+    def _smooth(
+        self, likelihood: Floats, metres: Floats | None
+    ) -> tuple[csr_matrix, Floats, float]:
+        """Forward and backward: probabilities (n, s) of states, of "off the map" (n,), and the log
+        evidence.
+        """
         beliefs, log = self.forward(likelihood, metres)
         numbers = self.numbers
         stay = 1 - numbers.leave - numbers.jump
@@ -243,15 +289,17 @@ def _known(metres: Floats | None, row: int) -> float | None:
 
 def stacked(rows: list[csr_matrix]) -> csr_matrix:
     starts = np.cumsum([0, *(row.nnz for row in rows)])
-    columns, values = (np.concatenate([getattr(row, name) for row in rows]) for name in ("indices", "data"))
+    columns, values = (
+        np.concatenate([getattr(row, name) for row in rows]) for name in ("indices", "data")
+    )
     return csr_matrix((values, columns, starts), (len(rows), rows[0].shape[1]))
 
 
 class Live:
     """A camera that moves: the filter forward. It learns the shift of the camera as it goes.
 
-    A new camera's past is located again after 2, 4, 8, ... images, with the shift that is known then. After REMEMBERED
-    images, each block of that many corrects the shift.
+    A new camera's past is located again after 2, 4, 8, ... images, with the shift that is known
+    then. After REMEMBERED images, each block of that many corrects the shift.
     """
 
     REMEMBERED = 32
@@ -292,7 +340,9 @@ class Live:
             self._correct()
         counts = self.count * (self.shift.weight if self.shift else 1.0)
         evidence = self.log / counts - model.numbers.proof
-        return Posterior(states, np.array([self.belief.off]), model.alone(deviations[-1:]), evidence)
+        return Posterior(
+            states, np.array([self.belief.off]), model.alone(deviations[-1:]), evidence
+        )
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """Everything that it remembers, as arrays."""
@@ -303,7 +353,13 @@ class Live:
             "cells": likely,
             "probability": self.belief.on.ravel()[likely],
             "numbers": np.array(
-                [self.belief.off, self.log, self.count, self.shift.weight if self.shift else np.nan, self.new]
+                [
+                    self.belief.off,
+                    self.log,
+                    self.count,
+                    self.shift.weight if self.shift else np.nan,
+                    self.new,
+                ]
             ),
             "center": self.shift.center if self.shift else np.empty(0, dtype=np.float32),
             "images": np.array(self.images, dtype=np.float32).reshape(-1, dimensions),
@@ -317,7 +373,10 @@ class Live:
         """Go on from what `memory` returned; raise KeyError or ValueError for anything else."""
         off, log, count, weight, new = memory["numbers"].tolist()
         on = np.zeros_like(self.belief.on)
-        if memory["cells"].max(initial=0) >= on.size or len(memory["center"]) not in (0, memory["images"].shape[1]):
+        if memory["cells"].max(initial=0) >= on.size or len(memory["center"]) not in (
+            0,
+            memory["images"].shape[1],
+        ):
             raise ValueError("its states are not those of the map")
         on.ravel()[memory["cells"]] = memory["probability"]
         self.belief = Belief(on, off)
@@ -329,7 +388,9 @@ class Live:
         self.states = [states[row] for row in range(shape[0])]
 
     def _locate_again(self) -> Floats:
-        """Locate all images so far with the shift that they show; return the deviations of the last one."""
+        """Locate all images so far with the shift that they show; return the deviations of the last
+        one.
+        """
         images, model = np.stack(self.images), self.model
         metres = np.array(self.metres)
         self.shift = model.learn(images, metres)

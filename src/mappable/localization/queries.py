@@ -33,7 +33,9 @@ class Queries:
     order: Sequence[int]  # rows in the order asked; a row may repeat
 
 
-def queries_of_files(encoder: "ImageEncoder", files: Sequence[str | Path], decoding: RawDecoding | None) -> Queries:
+def queries_of_files(
+    encoder: "ImageEncoder", files: Sequence[str | Path], decoding: RawDecoding | None
+) -> Queries:
     """Describe image files, folders of them, and folders that `mappable convert` wrote.
 
     Files that are listed one by one keep their order, and may be listed twice.
@@ -51,15 +53,21 @@ def queries_of_files(encoder: "ImageEncoder", files: Sequence[str | Path], decod
     return replace(queries, order=[row_of[path.resolve()] for path in paths])
 
 
-def queries_of_places(encoder: "ImageEncoder", places: Places, pixels: Images | None = None) -> Queries:
+def queries_of_places(
+    encoder: "ImageEncoder", places: Places, pixels: Images | None = None
+) -> Queries:
     """Describe the images of a table. With packed `pixels`, no file is decoded."""
     bad: dict[Path, BadImageError] = {}
-    images = ImageFiles(places, encoder.about.size, encoder.about.fit, bad) if pixels is None else pixels
+    images = (
+        ImageFiles(places, encoder.about.size, encoder.about.fit, bad) if pixels is None else pixels
+    )
     descriptors = encoder.embed(images, progress=len(places) > 1)
     errors = {row: bad[file] for row, file in enumerate(places.files) if file in bad}
     rows = np.setdiff1d(np.arange(len(places)), list(errors)).astype(np.int64)
     drives = list(places[rows].sequences().values())
-    return Queries(places.place_id.tolist(), rows, descriptors[rows], errors, drives, range(len(places)))
+    return Queries(
+        places.place_id.tolist(), rows, descriptors[rows], errors, drives, range(len(places))
+    )
 
 
 def queries_of_arrays(encoder: "ImageEncoder", images: Pixels) -> Queries:
@@ -83,7 +91,9 @@ def check_pixels(images: NDArray[Any], axes: int) -> None:
         return
     actual = f"{' x '.join(map(str, images.shape))} of {images.dtype}"
     wanted = "height x width x 3" if axes == 3 else "n x height x width x 3"
-    raise BadInputError(f"images are an array of {actual}, expected uint8 and {wanted}, or descriptors of float32")
+    raise BadInputError(
+        f"images are an array of {actual}, expected uint8 and {wanted}, or descriptors of float32"
+    )
 
 
 def listed_files(images: Any) -> list[str | Path]:
@@ -93,4 +103,6 @@ def listed_files(images: Any) -> list[str | Path]:
         return list(files)
     kinds = {type(file).__name__ for file in files} if isinstance(files, list | tuple) else ()
     actual = type(images).__name__ + (f" of {', '.join(sorted(kinds))}" if kinds else "")
-    raise BadInputError(f"images are a {actual}, expected a path, a list of paths, a table, or an array")
+    raise BadInputError(
+        f"images are a {actual}, expected a path, a list of paths, a table, or an array"
+    )

@@ -1,4 +1,6 @@
-"""States of the place model: landmarks, points between them, and how a camera moves from one to another."""
+"""States of the place model: landmarks, points between them, and how a camera moves from one to
+another.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,11 +21,14 @@ LEAST_MOVE = 1e-5  # least probability of a move that is kept
 class States:
     """Points (s, k) along the visits of the landmarks (m, k).
 
-    `visits` are rows of landmarks, visit by visit, in the order taken. A state is a blend of two landmarks that follow
-    each other: (1 - blend) first + blend second. Landmarks that are far apart are not joined.
+    `visits` are rows of landmarks, visit by visit, in the order taken. A state is a blend of two
+    landmarks that follow each other: (1 - blend) first + blend second. Landmarks that are far apart
+    are not joined.
     """
 
-    def __init__(self, positions: Floats, visits: Sequence[Ints], numbers: PlaceNumbers = NUMBERS) -> None:
+    def __init__(
+        self, positions: Floats, visits: Sequence[Ints], numbers: PlaceNumbers = NUMBERS
+    ) -> None:
         self.landmarks, self.numbers = len(positions), numbers
         gaps = [np.linalg.norm(np.diff(positions[rows], axis=0), axis=1) for rows in visits]
         self.spacing = _spacing(positions, np.concatenate(gaps))
@@ -33,12 +38,16 @@ class States:
         runs = [run for rows, ends in zip(visits, far, strict=True) for run in np.split(rows, ends)]
         self.runs, self.of_landmarks = runs, positions
         parts = [_along(run, count) for run in runs]
-        self.first, self.second, self.blend = (np.concatenate(part) for part in zip(*parts, strict=True))
+        self.first, self.second, self.blend = (
+            np.concatenate(part) for part in zip(*parts, strict=True)
+        )
         self.positions = self.between(positions)
         run_of = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
         self.tangent = _tangents(self.positions, run_of)
         self.tree = KDTree(self.positions)
-        crowd = self.tree.query_ball_point(self.positions, self.spacing * (1 + 1e-9), return_length=True)
+        crowd = self.tree.query_ball_point(
+            self.positions, self.spacing * (1 + 1e-9), return_length=True
+        )
         self.share: Floats = (1 / crowd) / (1 / crowd).sum()  # of the ground, which visits share
 
     def __len__(self) -> int:
@@ -52,13 +61,19 @@ class States:
 
     @cached_property
     def speeds(self) -> Floats:
-        """Classes of speed, in the unit of the map per image. A camera that stands still has the slowest."""
+        """Classes of speed, in the unit of the map per image. A camera that stands still has the
+        slowest.
+        """
         numbers = self.numbers
-        classes = np.arange(np.log(numbers.slowest), np.log(numbers.fastest) + 1e-9, np.log(numbers.speed_ratio))
+        classes = np.arange(
+            np.log(numbers.slowest), np.log(numbers.fastest) + 1e-9, np.log(numbers.speed_ratio)
+        )
         speeds: Floats = self.spacing * np.exp(classes)
         some = self.positions[evenly(len(self), CROWD_SAMPLE)]
         while len(speeds) > 1:
-            crowd = self.tree.query_ball_point(some, self._reach(speeds[-1]), return_length=True).mean()
+            crowd = self.tree.query_ball_point(
+                some, self._reach(speeds[-1]), return_length=True
+            ).mean()
             if crowd * len(self) <= MOST_PAIRS:
                 break
             speeds = speeds[:-1]
@@ -74,7 +89,9 @@ class States:
 
     @cached_property
     def kernels(self) -> list[csr_matrix]:
-        """Probabilities (2s, 2s) of moves, per class of speed; what a row lacks to 1 leaves the map (equation 9)."""
+        """Probabilities (2s, 2s) of moves, per class of speed; what a row lacks to 1 leaves the map
+        (equation 9).
+        """
         return [self.kernel(float(speed), self.numbers.step_noise) for speed in self.speeds]
 
     @cached_property
@@ -83,7 +100,9 @@ class States:
         return lost(self.kernels)
 
     def kernel(self, step: float, noise: float) -> csr_matrix:
-        """Probabilities (2s, 2s) of moves by about `step`. A state counts twice: along its visit, and against it."""
+        """Probabilities (2s, 2s) of moves by about `step`. A state counts twice: along its visit,
+        and against it.
+        """
         rows, columns, apart, weight = self._moves
         deviation = np.hypot(noise * step, 0.5 * self.fineness)
         move = np.exp(-0.5 * ((apart - step) / deviation) ** 2) * weight
@@ -95,7 +114,9 @@ class States:
 
     @cached_property
     def _moves(self) -> tuple[Ints, Ints, Floats, Floats]:
-        """Pairs of states that one step may join: rows, columns, distance, and share of the ground of the second."""
+        """Pairs of states that one step may join: rows, columns, distance, and share of the ground
+        of the second.
+        """
         pairs = self.tree.query_pairs(self._reach(self.speeds[-1]), output_type="ndarray")
         start, end = np.concatenate([pairs, pairs[:, ::-1]]).T
         way = self.positions[end] - self.positions[start]
@@ -114,7 +135,9 @@ class States:
                 rows = start[kept] + (sense < 0) * len(self)
                 columns = end[kept] + (later < 0) * len(self)
                 parts.append((rows, columns, apart[kept], (weight * self.share[end])[kept]))
-        rows, columns, distance, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+        rows, columns, distance, weight = (
+            np.concatenate(part) for part in zip(*parts, strict=True)
+        )
         return rows, columns, distance, weight
 
     def _reach(self, speed: float) -> float:
@@ -135,7 +158,9 @@ def _along(run: Ints, count: int) -> tuple[Ints, Ints, Floats]:
 
 
 def _agrees(direction: Floats, sense: int) -> Floats:
-    """1 if a direction (n,) has this sense, 0 if the other one, and a half if the state knows no direction."""
+    """1 if a direction (n,) has this sense, 0 if the other one, and a half if the state knows no
+    direction.
+    """
     agrees: Floats = (1 + sense * direction) / 2
     return agrees
 

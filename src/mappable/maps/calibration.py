@@ -1,4 +1,6 @@
-"""`Calibration`: what the images of a map, or a drive at known positions, fitted of the place model."""
+"""`Calibration`: what the images of a map, or a drive at known positions, fitted of the place
+model.
+"""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +11,8 @@ import numpy as np
 
 from mappable.maps.growth import Growth
 
-LEAST_HEADING_ERROR = 0.01  # radians: no table knows headings better, and programs that take poses divide by it
+# radians: no table knows headings better, and programs that take poses divide by it.
+LEAST_HEADING_ERROR = 0.01
 CalibratedOn = Literal["own visit", "other visits", "a drive"]
 Way = Literal["single", "live", "drive"]
 
@@ -18,8 +21,8 @@ Way = Literal["single", "live", "drive"]
 class Calibration:
     """What was fitted. Where this class says metres, the unit is the unit of the map's frame.
 
-    `sure` is the least probability of the place of a confident image, by way. `width` widens or narrows intervals and
-    standard deviations, by way.
+    `sure` is the least probability of the place of a confident image, by way. `width` widens or
+    narrows intervals and standard deviations, by way.
     """
 
     calibrated_on: CalibratedOn
@@ -37,14 +40,21 @@ class Calibration:
     def note(self) -> str:
         """A warning for the user; "" if there is nothing to warn about."""
         if self.calibrated_on == "own visit":
-            return "calibrated on the visit of its landmarks: intervals on another visit are stated, not measured"
+            return (
+                "calibrated on the visit of its landmarks: intervals on another visit are stated,"
+                " not measured"
+            )
         return ""
 
     def heading_error(self, coverage: float) -> float | None:
-        """Half the width of the interval of a heading, in radians, at most pi; None if headings are not calibrated."""
+        """Half the width of the interval of a heading, in radians, at most pi; None if headings are
+        not calibrated.
+        """
         if not self.headings:
             return None
-        return float(np.clip(conformal_quantile(self.headings, coverage), LEAST_HEADING_ERROR, np.pi))
+        return float(
+            np.clip(conformal_quantile(self.headings, coverage), LEAST_HEADING_ERROR, np.pi)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields in a form that JSON can store."""
@@ -59,10 +69,11 @@ class Calibration:
 
 
 def conformal_quantile(scores: Any, coverage: float) -> float:
-    """The smallest of the scores (n,) that a new score does not exceed with a probability of `coverage`.
+    """The smallest of the scores (n,) that a new score does not exceed with a probability of
+    `coverage`.
 
-    This is the score of rank ceil((n + 1) coverage), or infinity if that rank exceeds n. The bound holds if the new
-    score and the others are exchangeable.
+    This is the score of rank ceil((n + 1) coverage), or infinity if that rank exceeds n. The bound
+    holds if the new score and the others are exchangeable.
 
     >>> conformal_quantile(np.arange(1.0, 10.0), 0.9), conformal_quantile(np.arange(1.0, 10.0), 0.91)
     (9.0, inf)

@@ -15,19 +15,24 @@ from mappable.places.table import NO_TIME, Places
 def greedy_landmarks(places: Places, count: int, seed: int = 0) -> Ints:
     """Rows (count,) of landmarks as in the paper: each is the farthest from all before it.
 
-    `seed` sets the random first landmark. A smaller `count` gives the beginning of the list of a larger one.
+    `seed` sets the random first landmark. A smaller `count` gives the beginning of the list of a
+    larger one.
     """
     frame_of(places)
     if not 1 <= count <= len(places):
-        raise BadInputError(f"cannot choose {count:,} landmarks of {len(places):,} places: use 1 to {len(places):,}")
+        raise BadInputError(
+            f"cannot choose {count:,} landmarks of {len(places):,} places: use 1 to {len(places):,}"
+        )
     return farthest_points(places.positions, count, seed)
 
 
 def sequential_landmarks(places: Places, spacing: float) -> Ints:
-    """Rows of landmarks along a sequence: its first place, then each place at least `spacing` from the last landmark.
+    """Rows of landmarks along a sequence: its first place, then each place at least `spacing` from
+    the last landmark.
 
-    A sequence is followed in time order, or in row order if some times are missing. The paper uses one sequence. With
-    several sequences, each one gets its own landmarks, so that every condition is on the map.
+    A sequence is followed in time order, or in row order if some times are missing. The paper uses
+    one sequence. With several sequences, each one gets its own landmarks, so that every condition
+    is on the map.
     """
     frame_of(places)
     if not spacing > 0 or math.isinf(spacing):
@@ -64,6 +69,7 @@ def frame_of(places: Places) -> Frame:
         raise BadInputError("there are no places: a map needs at least one landmark")
     if len(names) > 1:
         raise BadInputError(
-            f"the places are in frames {', '.join(names)}, but a map has one frame: build one map per frame"
+            f"the places are in frames {', '.join(names)}, but a map has one frame: build one map"
+            " per frame"
         )
     return places.frames[names[0]]

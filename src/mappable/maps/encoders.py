@@ -12,14 +12,21 @@ from mappable.places.decoding import RawDecoding
 
 
 def open_encoder(
-    source: Path | str, device: str = "auto", backend: Backend | None = None, *, trust_code: bool = False
+    source: Path | str,
+    device: str = "auto",
+    backend: Backend | None = None,
+    *,
+    trust_code: bool = False,
 ) -> ImageEncoder:
-    """Open the encoder of a file, a training run's folder, torch.hub, or a map's folder; see `open_file`."""
+    """Open the encoder of a file, a training run's folder, torch.hub, or a map's folder; see
+    `open_file`.
+    """
     return open_file(find_encoder(source), device, backend, trust_code=trust_code)
 
 
 def find_encoder(source: Path | str) -> Path | str:
-    """The file of an encoder: `source` itself, or the file in the folder of a training run or a map.
+    """The file of an encoder: `source` itself, or the file in the folder of a training run or a
+    map.
 
     The name of a torch.hub model is returned as it is.
     """
@@ -31,7 +38,9 @@ def find_encoder(source: Path | str) -> Path | str:
 
 
 def decoding_of(source: Path | str) -> RawDecoding | None:
-    """How the raw images of a map were decoded; None if `source` is not a map, because encoders do not record it."""
+    """How the raw images of a map were decoded; None if `source` is not a map, because encoders do
+    not record it.
+    """
     return Landmarks.open(source).places.decoding if (Path(source) / MAP).is_file() else None
 
 
@@ -43,11 +52,16 @@ def encoder_of(
     *,
     trust_code: bool = False,
 ) -> ImageEncoder:
-    """The encoder in the map's folder, or the one of `source` (see `open_encoder`); raise if it is not the map's."""
+    """The encoder in the map's folder, or the one of `source` (see `open_encoder`); raise if it is
+    not the map's.
+    """
     file = _kept(landmarks) if source is None else find_encoder(source)
     encoder = open_file(file, device, backend, trust_code=trust_code)
     if encoder.fingerprint != landmarks.encoder:
-        raise BadInputError(f"{file}: is encoder {encoder.fingerprint}, but the map needs encoder {landmarks.encoder}")
+        raise BadInputError(
+            f"{file}: is encoder {encoder.fingerprint}, but the map needs encoder"
+            f" {landmarks.encoder}"
+        )
     return encoder
 
 
@@ -57,7 +71,10 @@ def _kept(landmarks: Landmarks) -> Path:
     name = landmarks.encoder
     if landmarks.about is None:
         raise BadInputError(
-            f"the map has no encoder, because its descriptors were made outside Mappable, by {name}. "
-            f"Give descriptors of the images: --descriptors FILE --fingerprint {name}"
+            "the map has no encoder, because its descriptors were made outside Mappable, by"
+            f" {name}. Give descriptors of the images: --descriptors FILE --fingerprint {name}"
         )
-    raise BadInputError(f"the map has no copy of its encoder: give the file of encoder {name} (--encoder, or encoder=)")
+    raise BadInputError(
+        f"the map has no copy of its encoder: give the file of encoder {name} (--encoder, or"
+        " encoder=)"
+    )

@@ -6,7 +6,9 @@ from mappable.errors import BadInputError
 
 
 class DamagedMapError(BadInputError):
-    """A file of a map is not what was written. The message names the file, so a server must not send it to clients."""
+    """A file of a map is not what was written. The message names the file, so a server must not
+    send it to clients.
+    """
 
     def __init__(self, file: Path) -> None:
         super().__init__(file)  # all arguments, because pickling between processes needs them

@@ -15,7 +15,8 @@ from mappable.maps.store import check_lengths, check_search, shape, squared_leng
 
 SCORES = 2**20  # squared distances (queries x rows) that are in memory together
 NUMBERS = 2**20  # numbers of descriptors that are copied or converted together
-# Largest rounding error of a product of unit vectors: four times what was seen, for 128 to 32,768 numbers.
+# Largest rounding error of a product of unit vectors: four times what was seen, for 128 to 32,768
+# numbers.
 ROUNDING = 2.0**-19
 SMALL = 0.02  # share of a query's squared length; rounding would disturb smaller squared distances
 
@@ -23,21 +24,28 @@ Stored = NDArray[np.floating[Any]]  # float32 or float16
 
 
 class Exact:
-    """Exact search among descriptors (m, dimensions) in single or half precision, in memory or in a mapped file.
+    """Exact search among descriptors (m, dimensions) in single or half precision, in memory or in a
+    mapped file.
 
-    The constructor reads no descriptors. The first search also computes their lengths, so they need not have length
-    one. Several threads may search at the same time. `check` is called before the first use of a descriptor.
+    The constructor reads no descriptors. The first search also computes their lengths, so they need
+    not have length one. Several threads may search at the same time. `check` is called before the
+    first use of a descriptor.
 
-    Matrix products give squared distances up to rounding, about a millionth for descriptors of length one. Rounding
-    matters if a distance is small, or if two distances are nearly equal. Then squared differences are summed instead.
-    So near duplicates have accurate distances, and their order comes from the sums.
+    Matrix products give squared distances up to rounding, about a millionth for descriptors of
+    length one. Rounding matters if a distance is small, or if two distances are nearly equal. Then
+    squared differences are summed instead. So near duplicates have accurate distances, and their
+    order comes from the sums.
     """
 
     def __init__(self, vectors: Stored, check: Callable[[], None] = lambda: None) -> None:
         if vectors.ndim != 2 or not vectors.size:
-            raise BadInputError(f"descriptors of landmarks should be m x dimensions numbers, got {shape(vectors)}")
+            raise BadInputError(
+                f"descriptors of landmarks should be m x dimensions numbers, got {shape(vectors)}"
+            )
         if vectors.dtype not in (np.float32, np.float16):
-            raise BadInputError(f"descriptors of landmarks should be float32 or float16, got {vectors.dtype}")
+            raise BadInputError(
+                f"descriptors of landmarks should be float32 or float16, got {vectors.dtype}"
+            )
         self._unchecked, self._check = np.ascontiguousarray(vectors), check
 
     def __len__(self) -> int:
@@ -75,7 +83,9 @@ class Exact:
         return products
 
     def nearest(self, queries: Floats32, count: int) -> tuple[Ints, Floats32]:
-        """Rows (n, count) of the nearest descriptors per query, nearest first, and squared distances; see `Store`."""
+        """Rows (n, count) of the nearest descriptors per query, nearest first, and squared
+        distances; see `Store`.
+        """
         queries = check_search(self, queries, count)
         rows = np.empty((len(queries), count), dtype=np.int64)
         squared = np.empty((len(queries), count), dtype=np.float32)
@@ -102,7 +112,9 @@ class Exact:
         order = np.lexsort((squared, query))
         query, row, squared = query[order], row[order], squared[order]
         unsure = squared < SMALL * lengths[query, 0]
-        close = np.flatnonzero((query[1:] == query[:-1]) & (np.diff(squared) <= slack[query[1:], 0]))
+        close = np.flatnonzero(
+            (query[1:] == query[:-1]) & (np.diff(squared) <= slack[query[1:], 0])
+        )
         unsure[close] = unsure[close + 1] = True
         squared[unsure] = self.squared_distances(queries, query[unsure], row[unsure])
         return first_of_each(query, row, squared, count)
@@ -131,7 +143,9 @@ class Exact:
 
 
 def first_of_each(query: Ints, row: Ints, squared: Floats32, count: int) -> tuple[Ints, Floats32]:
-    """Rows (n, count) of the nearest per query and squared distances, from pairs (c,); lower rows first in a tie."""
+    """Rows (n, count) of the nearest per query and squared distances, from pairs (c,); lower rows
+    first in a tie.
+    """
     order = np.lexsort((row, squared, query))
     starts = np.searchsorted(query[order], np.arange(query.max(initial=-1) + 1))
     chosen = order[starts[:, None] + np.arange(count)]

@@ -1,7 +1,8 @@
 """The folder of a map: `map.json` describes it and names its files with checksums.
 
-A save writes a changed map to files with new names. Replacing `map.json`, in one step, then switches the folder to the
-new map. So a save that is killed leaves the older map intact, and the next save removes its leftovers.
+A save writes a changed map to files with new names. Replacing `map.json`, in one step, then
+switches the folder to the new map. So a save that is killed leaves the older map intact, and the
+next save removes its leftovers.
 """
 
 import hashlib
@@ -44,10 +45,12 @@ FORMAT = Format(
     if_missing="give a folder that `mappable map build` wrote",
 )
 MAP, LOCK = "map.json", ".lock"
-# Files of maps, with those of earlier versions. While a file is being written, its name has a dot and a suffix more.
+# Files of maps, with those of earlier versions. While a file is being written, its name has a dot
+# and a suffix more.
 PARTS = "descriptors|checksums|landmarks|covariance|index|encoder|undistortion"
 OWN = re.compile(rf"\.?(({PARTS})-[0-9a-f]{{8}}\.[a-z]+|map\.json)(\.[0-9a-f]{{32}})?")
-CHECKED_AT_OPENING = {"landmarks", "covariance", "undistortion"}  # small files; others are checked at their first use
+# Small files; others are checked at their first use.
+CHECKED_AT_OPENING = {"landmarks", "covariance", "undistortion"}
 CHUNK = 1 << 22  # bytes that are read at a time
 
 Write = Callable[[Path], None]
@@ -55,7 +58,9 @@ Write = Callable[[Path], None]
 
 @dataclass(frozen=True)
 class File:
-    """A file in the folder of a map: where it is, its length in bytes, and the checksum of its content."""
+    """A file in the folder of a map: where it is, its length in bytes, and the checksum of its
+    content.
+    """
 
     path: Path
     length: int
@@ -103,14 +108,22 @@ def sha256_of(file: Path, advance: Advance = lambda count, note="": None) -> str
 
 
 def check_folder(folder: Path) -> None:
-    """Raise if a map must not be written to this folder, because the folder contains something else."""
+    """Raise if a map must not be written to this folder, because the folder contains something
+    else.
+    """
     if folder.exists() and not folder.is_dir():
         raise BadInputError(f"{folder}: is a file, expected a folder for the map")
     if (folder / MAP).exists():
         if not FORMAT.is_header_of(_read_bytes(folder)):
-            raise BadInputError(f"{folder / MAP}: not the description of a map; use another folder for the map")
-    elif folder.exists() and any(not OWN.fullmatch(file.name) for file in folder.iterdir() if file.name != LOCK):
-        raise BadInputError(f"{folder}: contains files, but no map; use a new or an empty folder for the map")
+            raise BadInputError(
+                f"{folder / MAP}: not the description of a map; use another folder for the map"
+            )
+    elif folder.exists() and any(
+        not OWN.fullmatch(file.name) for file in folder.iterdir() if file.name != LOCK
+    ):
+        raise BadInputError(
+            f"{folder}: contains files, but no map; use a new or an empty folder for the map"
+        )
 
 
 def save_map(saved: Landmarks, folder: Path, encoder: "ImageEncoder | None") -> Landmarks:
@@ -120,10 +133,15 @@ def save_map(saved: Landmarks, folder: Path, encoder: "ImageEncoder | None") -> 
         saved.check_encoder(encoder.fingerprint)
     with alone_in(folder, "saving a map"):
         origin = saved.origin
-        if origin is not None and origin.folder == folder.resolve() and (folder / MAP).exists() and origin.changed():
+        if (
+            origin is not None
+            and origin.folder == folder.resolve()
+            and (folder / MAP).exists()
+            and origin.changed()
+        ):
             raise BadInputError(
-                f"{folder}: another process changed the map after it was opened, so nothing was saved; "
-                "run the command again, or open the map again"
+                f"{folder}: another process changed the map after it was opened, so nothing was"
+                " saved; run the command again, or open the map again"
             )
         _tidy(folder)
         try:
@@ -163,14 +181,18 @@ def verify_map(folder: Path) -> Landmarks:
         wrong = [file.path.name for file in files if sha256_of(file.path, advance) != file.sha256]
     if wrong:
         remedy = "restore the map from a copy, or build the map again"
-        raise BadInputError(f"{folder}: damaged files (wrong checksums): {', '.join(wrong)}; {remedy}")
+        raise BadInputError(
+            f"{folder}: damaged files (wrong checksums): {', '.join(wrong)}; {remedy}"
+        )
     opened.store.verify()
     return opened
 
 
 def _parts(saved: Landmarks, encoder: "ImageEncoder | None") -> dict[str, tuple[str, Write]]:
     """The files of a map by part: the suffix, and a function that writes the file."""
-    parts: dict[str, tuple[str, Write]] = {"landmarks": (".parquet", partial(save_places, saved.places))}
+    parts: dict[str, tuple[str, Write]] = {
+        "landmarks": (".parquet", partial(save_places, saved.places))
+    }
     parts |= saved.store.parts()
     if saved.estimated.any():
         write = partial(_write, lambda stream: np.save(stream, saved.covariance))
@@ -218,7 +240,8 @@ def _facts(saved: Landmarks, files: dict[str, File]) -> dict[str, Any]:
         "descriptor": {"dimensions": saved.store.dimensions, "storage": saved.storage},
         "calibration": None if saved.calibration is None else saved.calibration.to_json(),
         "files": {
-            part: {"name": file.path.name, "bytes": file.length, "sha256": file.sha256} for part, file in files.items()
+            part: {"name": file.path.name, "bytes": file.length, "sha256": file.sha256}
+            for part, file in files.items()
         },
     }
 
@@ -228,7 +251,10 @@ def _opened(folder: Path, text: bytes) -> Landmarks:
         facts = FORMAT.parse(text, folder / MAP)
         if facts.pop("sha256", None) != _checksum(facts):
             raise DamagedMapError(folder / MAP)
-        files = {part: File(folder / one["name"], one["bytes"], one["sha256"]) for part, one in facts["files"].items()}
+        files = {
+            part: File(folder / one["name"], one["bytes"], one["sha256"])
+            for part, one in facts["files"].items()
+        }
         for part, file in files.items():
             _check(file, folder, part in CHECKED_AT_OPENING)
         places = load_places(files["landmarks"].path, rows=facts["landmarks"])
@@ -236,7 +262,8 @@ def _opened(folder: Path, text: bytes) -> Landmarks:
             lens = str(files["undistortion"].path)
             places = places.replace(decoding=replace(places.decoding, undistortion=lens))
         calibration = facts["calibration"]
-        earlier = calibration is None or "calibrated_on" not in calibration  # the images calibrate the map again
+        # The images calibrate the map again.
+        earlier = calibration is None or "calibrated_on" not in calibration
         return Landmarks(
             places=places,
             store=_store(folder, facts, files, places),
@@ -251,14 +278,18 @@ def _opened(folder: Path, text: bytes) -> Landmarks:
 
 
 def _check(file: File, folder: Path, content: bool) -> None:
-    """Raise unless a file of a map is in its folder and has its length, and with `content` also its checksum."""
+    """Raise unless a file of a map is in its folder and has its length, and with `content` also its
+    checksum.
+    """
     if file.path.parent != folder:
         raise BadInputError(f"{file.path}: {MAP} lists a file outside of its folder")
     if not file.path.is_file():
         raise BadInputError(f"{file.path}: this file of the map is missing ({MAP} lists it)")
     if not file.has_length:
         size = file.path.stat().st_size
-        raise BadInputError(f"{file.path}: truncated or damaged ({size:,} bytes, expected {file.length:,})")
+        raise BadInputError(
+            f"{file.path}: truncated or damaged ({size:,} bytes, expected {file.length:,})"
+        )
     if content:
         file.check()
 
@@ -296,7 +327,9 @@ def _store(folder: Path, facts: dict[str, Any], files: dict[str, File], places: 
 
 
 def _check_mapped(vectors: NDArray[Any], header: bytes, file: File) -> None:
-    """Raise if a mapped file is not what was written. The file may be gone by now, because another map replaced it."""
+    """Raise if a mapped file is not what was written. The file may be gone by now, because another
+    map replaced it.
+    """
     digest = hashlib.sha256(header)
     digest.update(vectors.data)
     if digest.hexdigest() != file.sha256:
@@ -313,11 +346,15 @@ def _checksum(facts: dict[str, Any]) -> str:
 
 
 def _tidy(folder: Path) -> None:
-    """Remove files of earlier maps and of killed saves; remove nothing if `map.json` cannot be read."""
+    """Remove files of earlier maps and of killed saves; remove nothing if `map.json` cannot be
+    read.
+    """
     used = set()
     if (folder / MAP).exists():
         try:
-            used = {one["name"] for one in parse_json(_read_bytes(folder))["files"].values()} | {MAP}
+            used = {one["name"] for one in parse_json(_read_bytes(folder))["files"].values()} | {
+                MAP
+            }
         except (KeyError, TypeError, ValueError, AttributeError):
             return
     for file in folder.iterdir():

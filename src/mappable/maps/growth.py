@@ -12,15 +12,20 @@ from mappable.maps.store import squared_between
 STRETCH = 700  # images of one stretch, and as many spread over all images; every two form a pair
 PAIRS_PER_KNOT = 200
 MOST_KNOTS = 60
-PLATEAU = 0.9  # share of the feature distance of unrelated places at which images no longer show how far apart they are
-MOST_BEYOND = 0.2  # largest share of pairs beyond reach at which a feature distance still gives metres
+# Share of the feature distance of unrelated places at which images no longer show how far apart
+# they are.
+PLATEAU = 0.9
+# Largest share of pairs beyond reach at which a feature distance still gives metres.
+MOST_BEYOND = 0.2
 
 
 @dataclass(frozen=True)
 class Growth:
-    """Metres by feature distance (not squared): medians and standard deviations at knots, which both rise.
+    """Metres by feature distance (not squared): medians and standard deviations at knots, which
+    both rise.
 
-    `valid` is the largest feature distance that gives metres, and `reach` the largest number of metres.
+    `valid` is the largest feature distance that gives metres, and `reach` the largest number of
+    metres.
     """
 
     feature: tuple[float, ...]
@@ -31,13 +36,17 @@ class Growth:
 
     @classmethod
     def fit(cls, descriptors: Floats32, positions: Floats) -> "Growth | None":
-        """Fit to images (n, D) at known positions (n, k), in the order taken; None if they show nothing."""
+        """Fit to images (n, D) at known positions (n, k), in the order taken; None if they show
+        nothing.
+        """
         count = len(positions)
         stretch = np.arange(min(STRETCH, count)) + max(0, count - STRETCH) // 2
         some = np.unique(np.concatenate([stretch, evenly(count, STRETCH)]))
         i, j = np.triu_indices(len(some), 1)
         metres = np.linalg.norm(positions[some[i]] - positions[some[j]], axis=1)
-        feature = np.sqrt(squared_between(descriptors[some], descriptors[some])[i, j]).astype(np.float64)
+        feature = np.sqrt(squared_between(descriptors[some], descriptors[some])[i, j]).astype(
+            np.float64
+        )
         feature, metres = feature[metres > 0], metres[metres > 0]
         if len(metres) < PAIRS_PER_KNOT:
             return None
@@ -68,7 +77,9 @@ class Growth:
         return cls(**knots, valid=values["valid"], reach=values["reach"])
 
     def predict(self, feature: Floats) -> tuple[Floats, Floats]:
-        """Metres between two images by their feature distances (n,), and standard deviations in metres."""
+        """Metres between two images by their feature distances (n,), and standard deviations in
+        metres.
+        """
         metres: Floats = np.interp(feature, self.feature, self.metres)
         deviation: Floats = np.interp(feature, self.feature, self.deviation)
         return metres, np.maximum(deviation, 1e-3 * self.reach)
@@ -86,7 +97,8 @@ def _reach(feature: Floats, metres: Floats) -> float:
 
 def _rising(values: Sequence[float]) -> Floats:
     """The closest values that never fall."""
-    from scipy.optimize import isotonic_regression  # here, because it is slow to load, and locating needs no fit
+    # Here, because it is slow to load, and locating needs no fit.
+    from scipy.optimize import isotonic_regression
 
     rising: Floats = isotonic_regression(values).x
     return rising

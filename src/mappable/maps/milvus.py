@@ -1,4 +1,6 @@
-"""Maps on Milvus: descriptors in a collection of a Milvus server, or in a file of milvus-lite, searched there."""
+"""Maps on Milvus: descriptors in a collection of a Milvus server, or in a file of milvus-lite,
+searched there.
+"""
 
 import json
 import logging
@@ -23,14 +25,21 @@ from mappable.progress import track
 
 NUMBERS = 2**22  # numbers of descriptors per message, 16 MB
 MOST_ROWS = 8192  # rows per message; a server returns at most 16,384
-MOST_QUERIES = 64  # queries per message of exact search; by cells, 64 took 28 s, but one takes 16 ms
-KEPT = 2**26  # numbers of descriptors that stay in memory, 256 MB; every search takes the same sample of landmarks
-TIES = 16  # additional results per query, so that the lower row comes first if several are equally near
+# Queries per message of exact search; by cells, 64 took 28 s, but one takes 16 ms.
+MOST_QUERIES = 64
+# Numbers of descriptors that stay in memory, 256 MB; every search takes the same sample of
+# landmarks.
+KEPT = 2**26
+# Additional results per query, so that the lower row comes first if several are equally near.
+TIES = 16
 SECONDS = 30.0  # timeout of a request
-PATIENCE = 90.0  # seconds in which a server may restart; a server that was killed needs about 30 s to load its data
-BUILDING = 7200.0  # timeout for building an index, and for loading a collection into the server's memory
-# Large maps are sorted into cells, per segment of the server. Chosen with FAISS: 16 of 256 cells had recall@10 of 100 %
-# among 100,000 descriptors of benchmarks/search.py. HNSW of 200,000 was not built after 270 s on a busy machine.
+# Seconds in which a server may restart; a server that was killed needs about 30 s to load its data.
+PATIENCE = 90.0
+# Timeout for building an index, and for loading a collection into the server's memory.
+BUILDING = 7200.0
+# Large maps are sorted into cells, per segment of the server. Chosen with FAISS: 16 of 256 cells
+# had recall@10 of 100 % among 100,000 descriptors of benchmarks/search.py. HNSW of 200,000 was not
+# built after 270 s on a busy machine.
 CELLS, PROBED = 256, 32  # cells of a segment, and those that a query searches
 TOKEN = "MAPPABLE_MILVUS_TOKEN"  # noqa: S105 (name of an environment variable)
 
@@ -41,18 +50,24 @@ Answer = TypeVar("Answer")
 class Milvus:
     """Search among the descriptors of a collection. A collection never changes after it was loaded.
 
-    `uri` is the address of a server, or a file of milvus-lite with the suffix .db. Nothing is opened before the first
-    use. `ids` (m,) are the landmarks in the order of rows. The collection has an entity per landmark: its id as key,
-    its row and its descriptor. The name of the collection contains a checksum of all ids and descriptors, so equal
-    maps share a collection, and loading twice stores nothing twice.
+    `uri` is the address of a server, or a file of milvus-lite with the suffix .db. Nothing is
+    opened before the first use. `ids` (m,) are the landmarks in the order of rows. The collection
+    has an entity per landmark: its id as key, its row and its descriptor. The name of the
+    collection contains a checksum of all ids and descriptors, so equal maps share a collection, and
+    loading twice stores nothing twice.
 
-    Distances are computed from differences, so near duplicates have accurate distances. Up to 100,000 landmarks, the
-    search is exact. With more, the server searches the cells nearest to a query
-    (IVF_FLAT) and misses a neighbor now and then; `recall` is measured by `load`.
+    Distances are computed from differences, so near duplicates have accurate distances. Up to
+    100,000 landmarks, the search is exact. With more, the server searches the cells nearest to a
+    query (IVF_FLAT) and misses a neighbor now and then; `recall` is measured by `load`.
     """
 
     def __init__(
-        self, uri: str, collection: str, ids: Strings, dimensions: int, recall: Mapping[str, float] | None = None
+        self,
+        uri: str,
+        collection: str,
+        ids: Strings,
+        dimensions: int,
+        recall: Mapping[str, float] | None = None,
     ) -> None:
         self.uri, self.collection, self.recall = uri, collection, dict(recall or {})
         self._ids, self._dimensions = ids, dimensions
@@ -61,7 +76,8 @@ class Milvus:
 
     @classmethod
     def load(cls, uri: str, ids: Strings, source: Store) -> "Milvus":
-        """Load the descriptors of `source` (m, dimensions) into a collection, and wait until they can be searched.
+        """Load the descriptors of `source` (m, dimensions) into a collection, and wait until they
+        can be searched.
 
         A load that was interrupted starts again; equal landmarks are stored once.
         """
@@ -88,7 +104,9 @@ class Milvus:
         return {"milvus": {"uri": uri, "collection": self.collection, "recall": self.recall}}
 
     @classmethod
-    def from_json(cls, facts: Mapping[str, Any], folder: Path, ids: Strings, dimensions: int) -> "Milvus":
+    def from_json(
+        cls, facts: Mapping[str, Any], folder: Path, ids: Strings, dimensions: int
+    ) -> "Milvus":
         """Read what `facts` returned for a map in `folder`."""
         uri = facts["uri"] if is_server(facts["uri"]) else str(folder / facts["uri"])
         return cls(checked_uri(uri), str(facts["collection"]), ids, dimensions, facts["recall"])
@@ -102,10 +120,15 @@ class Milvus:
         return self._dimensions
 
     def nearest(self, queries: Floats32, count: int) -> tuple[Ints, Floats32]:
-        """Rows (n, count) of the nearest descriptors per query, nearest first, and squared distances; see `Store`."""
+        """Rows (n, count) of the nearest descriptors per query, nearest first, and squared
+        distances; see `Store`.
+        """
         queries = check_search(self, queries, count)
         wanted = min(count + TIES, len(self))
-        rows, squared = np.empty((len(queries), count), np.int64), np.empty((len(queries), count), np.float32)
+        rows, squared = (
+            np.empty((len(queries), count), np.int64),
+            np.empty((len(queries), count), np.float32),
+        )
         most = 1 if len(self) > WORTHWHILE else MOST_QUERIES
         size = max(1, min(most, NUMBERS // self.dimensions, 2**16 // wanted))
         for start in range(0, len(queries), size):
@@ -113,7 +136,9 @@ class Milvus:
             rows[some], squared[some] = self._nearest(queries[some], count, wanted, PROBED)
         return rows, squared
 
-    def _nearest(self, queries: Floats32, count: int, wanted: int, probed: int) -> tuple[Ints, Floats32]:
+    def _nearest(
+        self, queries: Floats32, count: int, wanted: int, probed: int
+    ) -> tuple[Ints, Floats32]:
         client = self._opened
         hits = self._asked(
             lambda: client.search(
@@ -177,7 +202,9 @@ class Milvus:
             raise MappableError(f"{self.uri}: collection {self.collection} has changed; {RELOAD}")
 
     def _asked(self, ask: Callable[[], Answer]) -> Answer:
-        """The answer to a request, repeated for a while if it fails: the server may have restarted, and be loading."""
+        """The answer to a request, repeated for a while if it fails: the server may have restarted,
+        and be loading.
+        """
         ends = time.monotonic() + PATIENCE
         with _explained(self.uri, "start the server, and run the command again"):
             while True:
@@ -201,18 +228,26 @@ class Milvus:
         """The client, after a check that the collection exists and is complete."""
         with self._opening:
             if "_checked" not in self.__dict__:
-                exists = self._asked(lambda: self._client.has_collection(self.collection, timeout=SECONDS))
+                exists = self._asked(
+                    lambda: self._client.has_collection(self.collection, timeout=SECONDS)
+                )
                 if exists:
-                    self._asked(lambda: self._client.load_collection(self.collection, timeout=BUILDING))
+                    self._asked(
+                        lambda: self._client.load_collection(self.collection, timeout=BUILDING)
+                    )
                 stored = self._count() if exists else 0
                 if stored != len(self):
                     problem = f"has {stored:,} landmarks, but the map has {len(self):,}"
-                    raise MappableError(f"{self.uri}: collection {self.collection} {problem}; {RELOAD}")
+                    raise MappableError(
+                        f"{self.uri}: collection {self.collection} {problem}; {RELOAD}"
+                    )
                 self._checked = True
         return self._client
 
     def _create(self) -> None:
-        """Create the collection, or load it into the server's memory if it exists: counting needs that."""
+        """Create the collection, or load it into the server's memory if it exists: counting needs
+        that.
+        """
         from pymilvus import DataType
 
         client = self._client
@@ -233,14 +268,19 @@ class Milvus:
         client.create_index(self.collection, asked, timeout=BUILDING)  # waits until it is built
 
     def _build_index(self) -> None:
-        """Build the index of a large map, after all rows were sent: the server merges them into larger segments first.
+        """Build the index of a large map, after all rows were sent: the server merges them into
+        larger segments first.
 
-        A search before the server has loaded the index would be exact and slow, and recall could not be measured.
+        A search before the server has loaded the index would be exact and slow, and recall could
+        not be measured.
         """
         client = self._client
         if len(self) > WORTHWHILE:
             names = client.list_indexes(self.collection, "descriptor")
-            if names and client.describe_index(self.collection, "descriptor")["index_type"] == "FLAT":
+            if (
+                names
+                and client.describe_index(self.collection, "descriptor")["index_type"] == "FLAT"
+            ):
                 client.release_collection(self.collection, timeout=BUILDING)
                 client.drop_index(self.collection, "descriptor", timeout=BUILDING)
                 names = []
@@ -254,11 +294,15 @@ class Milvus:
         ends = time.monotonic() + BUILDING
         while True:
             state = self._client.describe_index(self.collection, "descriptor")
-            # Rows that the server has sorted into new segments can count as pending although they are indexed.
+            # Rows that the server has sorted into new segments can count as pending although they
+            # are indexed.
             if not state.get("pending_index_rows", 0) or state.get("indexed_rows", 0) >= len(self):
                 return
             if time.monotonic() > ends:
-                raise MappableError(f"{self.uri}: no index after {BUILDING:.0f} s; run the command again: it continues")
+                raise MappableError(
+                    f"{self.uri}: no index after {BUILDING:.0f} s; run the command again: it"
+                    " continues"
+                )
             time.sleep(0.5)
 
     def _count(self) -> int:
@@ -288,14 +332,20 @@ def is_server(uri: str) -> bool:
 
 
 def checked_uri(uri: str) -> str:
-    """The URI, or the absolute path of a file; raise if it is neither, or if it contains a password."""
+    """The URI, or the absolute path of a file; raise if it is neither, or if it contains a
+    password.
+    """
     if is_server(uri):
         if "@" in uri:
-            raise BadInputError(f"the address of a Milvus server must not contain a password; set {TOKEN} instead")
+            raise BadInputError(
+                f"the address of a Milvus server must not contain a password; set {TOKEN} instead"
+            )
         return uri
     path = Path(uri)
     if "://" in uri or path.suffix != ".db":
-        raise BadInputError(f"{uri}: expected http://HOST:PORT of a Milvus server, or a file with the suffix .db")
+        raise BadInputError(
+            f"{uri}: expected http://HOST:PORT of a Milvus server, or a file with the suffix .db"
+        )
     if not path.parent.is_dir():
         raise BadInputError(f"{path.parent}: no such folder for the file {path.name}")
     return str(path.resolve())
@@ -306,12 +356,15 @@ def _pymilvus() -> Any:
         import pymilvus
     except ImportError:
         raise BadInputError(f"a map on Milvus needs pymilvus; {install_extra('milvus')}") from None
-    logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # otherwise it prints the traceback of each exception
+    # Otherwise it prints the traceback of each exception.
+    logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
     return pymilvus
 
 
 def _exceptions() -> tuple[type[Exception], ...]:
-    """What pymilvus raises. A request that took too long, or is not permitted, raises the exception of gRPC."""
+    """What pymilvus raises. A request that took too long, or is not permitted, raises the exception
+    of gRPC.
+    """
     exception = _pymilvus().MilvusException
     import grpc
 

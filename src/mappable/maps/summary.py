@@ -52,7 +52,10 @@ def summarize_map(landmarks: Landmarks) -> MapSummary:
     if calibration is not None:
         notes += [calibration.note] if calibration.note else []
         if calibration.landmarks != len(landmarks):
-            notes.append(f"calibrated with {calibration.landmarks:,} landmarks; renew it: mappable map calibrate")
+            notes.append(
+                f"calibrated with {calibration.landmarks:,} landmarks; renew it: mappable map"
+                " calibrate"
+            )
     return MapSummary(
         landmarks=len(landmarks),
         estimated=int(landmarks.estimated.sum()),

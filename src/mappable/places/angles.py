@@ -14,7 +14,8 @@ def wrap(angle: Floats) -> Floats: ...
 def wrap(angle: float | Floats) -> float | Floats:
     """Wrap angles in radians to (-pi, pi].
 
-    Angles in this range stay bit-identical. NaN (unknown) and infinity (an error that callers detect) stay too.
+    Angles in this range stay bit-identical. NaN (unknown) and infinity (an error that callers
+    detect) stay too.
 
     >>> round(wrap(3 * np.pi / 2), 6)
     -1.570796
@@ -22,7 +23,8 @@ def wrap(angle: float | Floats) -> float | Floats:
     given = np.asarray(angle, dtype=np.float64)
     outside = (np.abs(given) > np.pi) & np.isfinite(given) | (given == -np.pi)
     wrapped = np.pi - np.mod(np.pi - np.where(outside, given, 0.0), 2 * np.pi)
-    wrapped = np.where(wrapped <= -np.pi, np.pi, wrapped)  # rounding can produce -pi, which is excluded
+    # Rounding can produce -pi, which is excluded.
+    wrapped = np.where(wrapped <= -np.pi, np.pi, wrapped)
     result = np.where(outside, wrapped, given)
     return result if np.ndim(angle) else float(result)
 
@@ -41,5 +43,7 @@ def yaw_from_compass(heading: float | Floats) -> float | Floats:
 
 
 def interpolate_yaw(start: Floats, end: Floats, fraction: Floats) -> Floats:
-    """The yaw at `fraction` between `start` and `end` along the shorter arc, also across the seam at +-pi."""
+    """The yaw at `fraction` between `start` and `end` along the shorter arc, also across the seam
+    at +-pi.
+    """
     return wrap(start + fraction * wrap(end - start))

@@ -1,8 +1,8 @@
 """Raw camera files to color images: Bayer mosaic and lens distortion, as Oxford RobotCar needs.
 
-One rule holds for tables, maps and queries. If a table has a `RawDecoding`, an image with one channel is a raw image
-and is decoded; an image in color is read unchanged. Query images without a table, or with a table without a decoding,
-use the decoding of the map (`Places.decoded_as`).
+One rule holds for tables, maps and queries. If a table has a `RawDecoding`, an image with one
+channel is a raw image and is decoded; an image in color is read unchanged. Query images without a
+table, or with a table without a decoding, use the decoding of the map (`Places.decoded_as`).
 """
 
 import filecmp
@@ -24,8 +24,9 @@ Bayer = Literal["GBRG", "RGGB", "BGGR", "GRBG"]
 class RawDecoding:
     """How to decode a raw image with one channel.
 
-    `bayer` has the colors of its top-left 2x2 pixels, row by row. `undistortion` is optional: the file of a look-up
-    table (float64, all source columns, then all source rows) that undistorts the image.
+    `bayer` has the colors of its top-left 2x2 pixels, row by row. `undistortion` is optional: the
+    file of a look-up table (float64, all source columns, then all source rows) that undistorts the
+    image.
     """
 
     bayer: Bayer
@@ -33,7 +34,10 @@ class RawDecoding:
 
     def __post_init__(self) -> None:
         if self.bayer not in get_args(Bayer):
-            raise BadInputError(f"Bayer pattern is {shown(self.bayer)}, expected one of: {', '.join(get_args(Bayer))}")
+            raise BadInputError(
+                f"Bayer pattern is {shown(self.bayer)}, expected one of:"
+                f" {', '.join(get_args(Bayer))}"
+            )
 
     def decode(self, raw: Pixels) -> Pixels:
         """The color image (h, w, 3) of a raw image (h, w)."""
@@ -41,7 +45,9 @@ class RawDecoding:
         return undistort(color, Path(self.undistortion)) if self.undistortion else color
 
     def agrees_with(self, other: "RawDecoding | None") -> bool:
-        """True if both give the same result: same pattern, and undistortion tables with the same content."""
+        """True if both give the same result: same pattern, and undistortion tables with the same
+        content.
+        """
         if self == other or other is None or self.bayer != other.bayer:
             return self == other
         tables = self.undistortion, other.undistortion
@@ -54,7 +60,8 @@ class RawDecoding:
 def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
     """Bilinear demosaicing: a missing color is the mean of the nearest two or four samples.
 
-    At the border the image is mirrored at its outermost pixels, which keeps the phase of the mosaic.
+    At the border the image is mirrored at its outermost pixels, which keeps the phase of the
+    mosaic.
     """
     height, width = raw.shape
     if min(height, width) < 2:
@@ -65,7 +72,8 @@ def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
         samples = np.zeros_like(padded)  # 0 where the sensor sees another color
         for place in range(4):
             if bayer[place] == name:
-                cells = slice(1 - place // 2, None, 2), slice(1 - place % 2, None, 2)  # the padding moves the mosaic
+                # The padding moves the mosaic.
+                cells = slice(1 - place // 2, None, 2), slice(1 - place % 2, None, 2)
                 samples[cells] = padded[cells]
         across = samples[:, :-2] + samples[:, 2:]
         if name == "G":  # weights 4 in the middle, 1 at the sides
@@ -78,7 +86,9 @@ def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
 
 
 def undistort(image: Pixels, table: Path) -> Pixels:
-    """The image, resampled bilinearly at the source pixels of the look-up table; black outside the source image."""
+    """The image, resampled bilinearly at the source pixels of the look-up table; black outside the
+    source image.
+    """
     return _sampling(table, *image.shape[:2]).resample(image)
 
 
@@ -91,7 +101,9 @@ class Sampling:
 
     @classmethod
     def at(cls, u: Floats, v: Floats, height: int, width: int) -> "Sampling":
-        """Bilinear sampling at source column `u` and row `v` of each output pixel; weight 0 outside the source."""
+        """Bilinear sampling at source column `u` and row `v` of each output pixel; weight 0 outside
+        the source.
+        """
         left, top = np.floor(u), np.floor(v)
         corners, weights = [], []
         for down in (0, 1):
@@ -107,9 +119,11 @@ class Sampling:
         """An image (height, width, channels) of the size of the source."""
         height, width, channels = image.shape
         straight = np.empty_like(image)
-        for channel in range(channels):  # plane by plane is several times faster than pixel by pixel
+        # Plane by plane is several times faster than pixel by pixel.
+        for channel in range(channels):
             plane = image[..., channel].astype(np.float32).ravel()
-            mixed = np.full(height * width, 0.5, dtype=np.float32)  # 0.5, so that truncation to whole numbers rounds
+            # 0.5, so that truncation to whole numbers rounds.
+            mixed = np.full(height * width, 0.5, dtype=np.float32)
             for corner, weight in zip(self.corners, self.weights, strict=True):
                 mixed += plane.take(corner) * weight
             straight[..., channel] = mixed.reshape(height, width)
@@ -124,7 +138,11 @@ def _sampling(table: Path, height: int, width: int) -> Sampling:
         reason = f"its undistortion table {table.name} cannot be read ({error.strerror})"
         raise BadInputError(f"{reason}; restore the table, or use an image in color") from None
     if values.size != 2 * height * width or not np.isfinite(values).all():
-        expected = f"expected {2 * height * width:,} finite numbers for an image of {width}x{height}"
-        raise BadInputError(f"its undistortion table {table.name} has {values.size:,} numbers, {expected}")
+        expected = (
+            f"expected {2 * height * width:,} finite numbers for an image of {width}x{height}"
+        )
+        raise BadInputError(
+            f"its undistortion table {table.name} has {values.size:,} numbers, {expected}"
+        )
     u, v = values.reshape(2, -1)
     return Sampling.at(u, v, height, width)

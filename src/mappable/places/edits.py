@@ -25,7 +25,8 @@ LONGEST_SIDE = 1600  # pixels of an undistorted copy; packs are smaller
 
 @dataclass(frozen=True)
 class Edit:
-    """How to edit images: undistort them with their lenses (by path), cut off a border, turn them clockwise.
+    """How to edit images: undistort them with their lenses (by path), cut off a border, turn them
+    clockwise.
 
     `crop` is in percent: left, top, right, bottom.
     """
@@ -43,7 +44,9 @@ class Edit:
         except ValueError:
             left = top = right = bottom = kept = -1.0
         if min(left, top, right, bottom) < 0 or not kept >= 10:
-            expected = "percent to cut off, LEFT,TOP,RIGHT,BOTTOM, at most 90 in total per direction"
+            expected = (
+                "percent to cut off, LEFT,TOP,RIGHT,BOTTOM, at most 90 in total per direction"
+            )
             raise BadInputError(f"crop_border is {shown(crop)}, expected {expected}")
         return cls(int(rotate), (left, top, right, bottom), lenses)
 
@@ -60,7 +63,12 @@ class Edit:
         """The image, cropped and turned."""
         left, top, right, bottom = (part / 100 for part in self.crop)
         width, height = image.size
-        box = (round(left * width), round(top * height), round((1 - right) * width), round((1 - bottom) * height))
+        box = (
+            round(left * width),
+            round(top * height),
+            round((1 - right) * width),
+            round((1 - bottom) * height),
+        )
         return image.crop(box).rotate(-self.degrees, expand=True)
 
 
@@ -70,7 +78,9 @@ def edit_images(places: Places, out: Path, edit: Edit, on_bad: str, findings: Fi
     Copies that exist are kept. With `on_bad="drop"`, a bad image gets no copy.
     """
     if places.decoding is not None:
-        raise BadInputError("rotate and crop_border are not for raw images, which the table decodes")
+        raise BadInputError(
+            "rotate and crop_border are not for raw images, which the table decodes"
+        )
     folder = out / edit.name
     undistorted = 0
     for path in progress.track(places.path, "editing images", len(places)):
@@ -83,14 +93,18 @@ def edit_images(places: Places, out: Path, edit: Edit, on_bad: str, findings: Fi
             continue
         undistorted += fits and lens is not None
         if not fits:
-            findings.note("images have another shape than their camera, so they stay distorted", [path])
+            findings.note(
+                "images have another shape than their camera, so they stay distorted", [path]
+            )
     if undistorted:
         findings.say(f"{undistorted:,} images were undistorted", warning=False)
     return places.replace(root=folder)
 
 
 def _write_copy(file: Path, copy: Path, edit: Edit, lens: Lens | None) -> bool:
-    """Write an edited copy unless it exists. False if the image has another shape than the images of its camera."""
+    """Write an edited copy unless it exists. False if the image has another shape than the images
+    of its camera.
+    """
     if lens is None and copy.exists():
         return True
     with naming(str(file)), Image.open(io.BytesIO(read_bytes(file))) as image:
@@ -101,7 +115,9 @@ def _write_copy(file: Path, copy: Path, edit: Edit, lens: Lens | None) -> bool:
         upright = ImageOps.exif_transpose(image)
         fits = lens is None or _fits(upright.size, lens.size)
         if not copy.exists():
-            edited = edit.apply(_undistorted(upright, lens) if lens is not None and fits else upright)
+            edited = edit.apply(
+                _undistorted(upright, lens) if lens is not None and fits else upright
+            )
             options = {"quality": JPEG_QUALITY} if kind in ("JPEG", "WEBP") else {}
             write_atomically(copy, lambda stream: edited.save(stream, kind, **options))
     return fits

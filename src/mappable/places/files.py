@@ -33,7 +33,9 @@ TABLE = "places.parquet"  # file name of the table in the output folder of `mapp
 
 
 def save_places(places: Places, file: Path | str) -> None:
-    """Write `file` (.parquet or .csv) atomically. For CSV, everything except the columns goes to <file>.json."""
+    """Write `file` (.parquet or .csv) atomically. For CSV, everything except the columns goes to
+    <file>.json.
+    """
     file = Path(file)
     if file.suffix == ".parquet":
         FORMAT.write_parquet(file, places.table, _about(places, file))
@@ -59,7 +61,9 @@ def load_places(file: Path | str, *, rows: int | None = None) -> Places:
         raise BadInputError(f"{file}: no such table of places{convert}")
     try:
         with FORMAT.reading(file):
-            table, about = FORMAT.read_parquet(file, rows) if file.suffix == ".parquet" else _read_csv(file)
+            table, about = (
+                FORMAT.read_parquet(file, rows) if file.suffix == ".parquet" else _read_csv(file)
+            )
             return Places.of(
                 table,
                 frames=[Frame.from_json(fields) for fields in about["frames"]],
@@ -70,7 +74,9 @@ def load_places(file: Path | str, *, rows: int | None = None) -> Places:
             )
     except BadInputError as error:
         text = str(error)
-        raise BadInputError(text if text.startswith(str(file.with_suffix(""))) else f"{file}: {text}") from None
+        raise BadInputError(
+            text if text.startswith(str(file.with_suffix(""))) else f"{file}: {text}"
+        ) from None
 
 
 def is_own_table(file: Path) -> bool:
@@ -89,7 +95,9 @@ def _beside(file: Path) -> Path:
 
 
 def _about(places: Places, file: Path) -> dict[str, Any]:
-    """Everything except the columns. A root inside the folder of the table is stored relative, so both can move."""
+    """Everything except the columns. A root inside the folder of the table is stored relative, so
+    both can move.
+    """
     root, folder = places.root, file.parent.resolve()
     return {
         "dimensions": places.dimensions,
@@ -103,7 +111,8 @@ def _about(places: Places, file: Path) -> dict[str, Any]:
 def _csv(places: Places) -> bytes:
     """The columns as CSV."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text)  # it writes all digits of a float, and quotes "\r" and "\n" inside a text
+    # It writes all digits of a float, and quotes "\r" and "\n" inside a text.
+    writer = csv.writer(text)
     writer.writerow(COLUMNS)
     writer.writerows(zip(*(places.table[name].to_pylist() for name in COLUMNS), strict=True))
     return text.getvalue().encode()
@@ -111,14 +120,24 @@ def _csv(places: Places) -> bytes:
 
 def _read_csv(file: Path) -> tuple[pyarrow.Table, dict[str, Any]]:
     if not _beside(file).is_file():
-        raise BadInputError(f"{file}: {file.name}.json is missing; read the table with the reader 'manifest'")
+        raise BadInputError(
+            f"{file}: {file.name}.json is missing; read the table with the reader 'manifest'"
+        )
     about = FORMAT.read(_beside(file))
     if about.pop("table", None) not in (None, digest_of_file(file)):
-        about["notes"].append(Note(f"{file.name} was edited, or damaged, after it was written").to_json())
+        about["notes"].append(
+            Note(f"{file.name} was edited, or damaged, after it was written").to_json()
+        )
     table = read_csv(file, delimiter=",", exact=True)
     table.require(*COLUMNS)
     columns: dict[str, Any] = {name: table.texts(name) for name in TEXT_COLUMNS}
-    columns |= {name: table.numbers(name, missing_allowed=name in ("z", "yaw")) for name in NUMBER_COLUMNS}
-    columns["time"] = table.parse("time", lambda text: int(text) if text else None, "expected a whole number")
-    arrays = [pyarrow.array(columns[name], SCHEMA.field(name).type, from_pandas=True) for name in COLUMNS]
+    columns |= {
+        name: table.numbers(name, missing_allowed=name in ("z", "yaw")) for name in NUMBER_COLUMNS
+    }
+    columns["time"] = table.parse(
+        "time", lambda text: int(text) if text else None, "expected a whole number"
+    )
+    arrays = [
+        pyarrow.array(columns[name], SCHEMA.field(name).type, from_pandas=True) for name in COLUMNS
+    ]
     return pyarrow.Table.from_arrays(arrays, schema=SCHEMA), about

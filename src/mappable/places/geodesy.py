@@ -15,7 +15,8 @@ WGS84 = "EPSG:4326"
 
 
 def utm_crs(latitude: float, longitude: float) -> str:
-    """The EPSG code of the UTM zone of a point; the wide zones of Norway and Svalbard are treated as regular zones.
+    """The EPSG code of the UTM zone of a point; the wide zones of Norway and Svalbard are treated
+    as regular zones.
 
     >>> utm_crs(51.75, -1.25), utm_crs(-33.9, 151.2)
     ('EPSG:32630', 'EPSG:32756')
@@ -51,13 +52,17 @@ def unproject(easting: Floats, northing: Floats, crs: str) -> tuple[Floats, Floa
 
 
 def from_ecef(xyz: Floats) -> tuple[Floats, Floats, Floats]:
-    """Latitude and longitude in degrees, and height in metres above the ellipsoid, of points (n, 3) in ECEF."""
+    """Latitude and longitude in degrees, and height in metres above the ellipsoid, of points (n, 3)
+    in ECEF.
+    """
     converted = np.array(_transformer("EPSG:4978", "EPSG:4979").transform(*xyz.T), dtype=np.float64)
     return converted[1], converted[0], converted[2]
 
 
 def transform(x: Floats, y: Floats, source: str, target: str) -> tuple[Floats, Floats]:
-    """Convert points from one CRS to another; x is always east or longitude, y is north or latitude."""
+    """Convert points from one CRS to another; x is always east or longitude, y is north or
+    latitude.
+    """
     out_x, out_y = _transformer(source, target).transform(x, y)
     return np.asarray(out_x, dtype=np.float64), np.asarray(out_y, dtype=np.float64)
 
@@ -70,4 +75,6 @@ def _transformer(source: str, target: str) -> "Transformer":
     try:
         return Transformer.from_crs(source, target, always_xy=True)
     except ProjError:
-        raise BadInputError(f"cannot convert from the CRS {shown(source)} to {shown(target)}") from None
+        raise BadInputError(
+            f"cannot convert from the CRS {shown(source)} to {shown(target)}"
+        ) from None

@@ -17,8 +17,10 @@ from mappable.places.decoding import RawDecoding
 Fit = Literal["crop", "pad", "stretch"]
 Size = tuple[int, int]  # width, height
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in pixels
-MAX_PIXELS = 178_956_970  # Pillow rejects larger images as decompression bombs (twice a quarter GiB of RGB)
-MAX_PIXELS_AT_FULL_SIZE = 100_000_000  # limit of formats that cannot be decoded at a fraction; 1.2 GB and 1 s at most
+# Pillow rejects larger images as decompression bombs (twice a quarter GiB of RGB)
+MAX_PIXELS = 178_956_970
+# Limit of formats that cannot be decoded at a fraction; 1.2 GB and 1 s at most.
+MAX_PIXELS_AT_FULL_SIZE = 100_000_000
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".ppm", ".pgm", ".tif", ".tiff"})
 UPRIGHT = {  # the operation that makes an image upright, by EXIF orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -32,7 +34,8 @@ UPRIGHT = {  # the operation that makes an image upright, by EXIF orientation
 TURNED = frozenset({5, 6, 7, 8})  # EXIF orientations that swap width and height
 ORIENTATION = 0x0112  # EXIF tag
 JPEG_QUALITY = 95  # of images that are written: frames of recordings, edited copies
-SCALABLE = frozenset({"JPEG", "MPO"})  # Pillow's names of the formats that can be decoded at a fraction of their size
+# Pillow's names of the formats that can be decoded at a fraction of their size.
+SCALABLE = frozenset({"JPEG", "MPO"})
 
 # Pillow warns above half of MAX_PIXELS. Here only MAX_PIXELS is a limit.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
@@ -51,13 +54,19 @@ def check_settings(size: Size, fit: Fit) -> None:
     if fit not in get_args(Fit):
         raise BadInputError(f"fit is {fit!r}, expected one of: {', '.join(get_args(Fit))}")
     if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
-        raise BadInputError(f"image size is {size[0]}x{size[1]}, expected 1 to {MAX_PIXELS:,} pixels")
+        raise BadInputError(
+            f"image size is {size[0]}x{size[1]}, expected 1 to {MAX_PIXELS:,} pixels"
+        )
 
 
-def load_image(file: Path | str, size: Size, fit: Fit = "crop", decoding: RawDecoding | None = None) -> Pixels:
-    """Load an image (height, width, 3), uint8 RGB, made upright by its EXIF orientation, resized with antialiasing.
+def load_image(
+    file: Path | str, size: Size, fit: Fit = "crop", decoding: RawDecoding | None = None
+) -> Pixels:
+    """Load an image (height, width, 3), uint8 RGB, made upright by its EXIF orientation, resized
+    with antialiasing.
 
-    With a `decoding`, an image with one channel is decoded as a raw image; an image in color is not.
+    With a `decoding`, an image with one channel is decoded as a raw image; an image in color is
+    not.
     """
     return decode_image(read_bytes(file), size, fit, decoding, name=str(file))
 
@@ -76,27 +85,36 @@ def read_bytes(file: Path | str) -> bytes:
 
 
 def decode_image(
-    data: bytes, size: Size, fit: Fit = "crop", decoding: RawDecoding | None = None, name: str = "image"
+    data: bytes,
+    size: Size,
+    fit: Fit = "crop",
+    decoding: RawDecoding | None = None,
+    name: str = "image",
 ) -> Pixels:
     """Like `load_image`, from the bytes of the file.
 
-    JPEG files are decoded at the smallest scale of 1/1, 1/2, 1/4 and 1/8 that is large enough (Pillow's "draft").
-    `crop` keeps the center, `pad` adds black bars, `stretch` ignores the aspect ratio.
+    JPEG files are decoded at the smallest scale of 1/1, 1/2, 1/4 and 1/8 that is large enough
+    (Pillow's "draft"). `crop` keeps the center, `pad` adds black bars, `stretch` ignores the aspect
+    ratio.
     """
     check_settings(size, fit)
     with naming(name), Image.open(io.BytesIO(data)) as image:
         check_pixel_count(image.size, name, image.format)
-        if image.format not in SCALABLE:  # PNG may store EXIF data after the pixels; TIFF is made upright by Pillow
+        # PNG may store EXIF data after the pixels; TIFF is made upright by Pillow.
+        if image.format not in SCALABLE:
             image.load()
         orientation = _orientation(image)
         target = size[::-1] if orientation in TURNED else size
         full = image.size
         box, inner = _fitting(full, target, fit)
         if decoding is not None and Image.getmodebase(image.mode) == "L":
-            return _finished(Image.fromarray(_decode_raw(image, decoding, name)), box, inner, size, orientation)
+            return _finished(
+                Image.fromarray(_decode_raw(image, decoding, name)), box, inner, size, orientation
+            )
         drafted = image.draft("RGB", _needed(full, box, inner))
         if drafted is not None:
-            # Not the size but the box has the exact scale: the last pixels may lie half outside of the image.
+            # Not the size but the box has the exact scale: the last pixels may lie half outside of
+            # the image.
             across, down = drafted[1][2] / full[0], drafted[1][3] / full[1]
             box = box[0] * across, box[1] * down, box[2] * across, box[3] * down
         return _finished(_to_rgb(image), box, inner, size, orientation)
@@ -133,8 +151,8 @@ def check_image(data: bytes, name: str = "image") -> None:
 def naming(name: str) -> Iterator[None]:
     """Convert every exception of an image decoder to a BadImageError with the name of the image.
 
-    Decoders can raise almost any exception (struct.error, zlib.error, KeyError, OverflowError, ...). One bad file among
-    thousands must be listed, not stop the run with a traceback.
+    Decoders can raise almost any exception (struct.error, zlib.error, KeyError, OverflowError,
+    ...). One bad file among thousands must be listed, not stop the run with a traceback.
     """
     try:
         yield
@@ -146,18 +164,24 @@ def naming(name: str) -> Iterator[None]:
         raise BadImageError(name, f"more pixels than the limit of {MAX_PIXELS:,}") from None
     except Exception as error:
         text = " ".join(str(error).split()).rstrip(".")
-        raise BadImageError(name, f"damaged or unreadable ({text or type(error).__name__})") from error
+        raise BadImageError(
+            name, f"damaged or unreadable ({text or type(error).__name__})"
+        ) from error
 
 
 def check_pixel_count(size: Size, name: str, kind: str | None) -> None:
     """Raise if an image of a format (Pillow's name) is too large to be decoded."""
     limit = MAX_PIXELS if kind in SCALABLE else MAX_PIXELS_AT_FULL_SIZE
     if size[0] * size[1] > limit:
-        raise BadImageError(name, f"{size[0]}x{size[1]} pixels, more than the limit of {limit:,} of {kind} files")
+        raise BadImageError(
+            name, f"{size[0]}x{size[1]} pixels, more than the limit of {limit:,} of {kind} files"
+        )
 
 
 def _orientation(image: Image.Image) -> int:
-    """The EXIF orientation; 1 (upright) if the EXIF data are damaged, because the pixels may still be intact."""
+    """The EXIF orientation; 1 (upright) if the EXIF data are damaged, because the pixels may still
+    be intact.
+    """
     try:
         orientation: int = image.getexif().get(ORIENTATION, 1)
     except Exception:  # as in `naming`, the parser can raise almost any exception
@@ -196,24 +220,35 @@ def _needed(full: Size, box: Box, inner: Size) -> Size:
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I;16") or image.mode == "I":  # Pillow clips 16-bit gray at 255 instead of scaling it
-        return Image.fromarray((np.asarray(image) >> 8).clip(0, 255).astype(np.uint8)).convert("RGB")
-    if image.mode in ("P", "LA", "PA"):  # a palette may have transparency; through RGBA it is dropped without a warning
+    # Pillow clips 16-bit gray at 255 instead of scaling it.
+    if image.mode.startswith("I;16") or image.mode == "I":
+        return Image.fromarray((np.asarray(image) >> 8).clip(0, 255).astype(np.uint8)).convert(
+            "RGB"
+        )
+    # A palette may have transparency; through RGBA it is dropped without a warning.
+    if image.mode in ("P", "LA", "PA"):
         image = image.convert("RGBA")
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _decode_raw(image: Image.Image, decoding: RawDecoding, name: str) -> Pixels:
     if image.mode != "L":
-        raise BadImageError(name, f"mode is {image.mode}, expected one 8-bit channel for a raw {decoding.bayer} image")
+        raise BadImageError(
+            name,
+            f"mode is {image.mode}, expected one 8-bit channel for a raw {decoding.bayer} image",
+        )
     try:
         return decoding.decode(np.asarray(image))
     except BadInputError as error:
-        raise BadImageError(name, f"one channel, so it is a raw {decoding.bayer} image, but {error}") from None
+        raise BadImageError(
+            name, f"one channel, so it is a raw {decoding.bayer} image, but {error}"
+        ) from None
 
 
 def _finished(image: Image.Image, box: Box, inner: Size, size: Size, orientation: int) -> Pixels:
-    """The box of the image resized to `inner`, made upright, with black bars if it is smaller than `size`."""
+    """The box of the image resized to `inner`, made upright, with black bars if it is smaller than
+    `size`.
+    """
     image = image.resize(inner, Image.Resampling.BILINEAR, box=box)
     if orientation in UPRIGHT:
         image = image.transpose(UPRIGHT[orientation])

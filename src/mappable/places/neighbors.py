@@ -13,9 +13,11 @@ from mappable.places.table import Places
 
 @dataclass(frozen=True)
 class Neighbors:
-    """The neighbors of each query: `neighbors[i]` has the row numbers of the neighbors of query i, ascending.
+    """The neighbors of each query: `neighbors[i]` has the row numbers of the neighbors of query i,
+    ascending.
 
-    `rows` has the neighbors of all queries one after the other; those of query i are `rows[starts[i] : starts[i + 1]]`.
+    `rows` has the neighbors of all queries one after the other; those of query i are
+    `rows[starts[i] : starts[i + 1]]`.
     """
 
     starts: Ints  # (queries + 1,)
@@ -35,10 +37,11 @@ class Neighbors:
 
 
 def find_neighbors(places: Places, radius: float, *, max_yaw: float | None = None) -> Neighbors:
-    """For each place, the rows of the other places in the same frame at most `radius` away, in the unit of the frame.
+    """For each place, the rows of the other places in the same frame at most `radius` away, in the
+    unit of the frame.
 
-    With `max_yaw` (radians), the yaw must differ by less than that, measured around the circle. A place of unknown yaw
-    then has no neighbors and is not a neighbor of any place.
+    With `max_yaw` (radians), the yaw must differ by less than that, measured around the circle. A
+    place of unknown yaw then has no neighbors and is not a neighbor of any place.
     """
     if not 0 <= radius < np.inf:
         raise BadInputError(f"radius is {radius}, expected a finite number, 0 or more")

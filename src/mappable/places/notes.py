@@ -1,4 +1,6 @@
-"""Notes: what a reader or a check tells the user, with the items that it is about. They are saved with the table."""
+"""Notes: what a reader or a check tells the user, with the items that it is about. They are saved
+with the table.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -7,7 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Note:
-    """One message. `items` lists every file, row or value that it is about; `warning` is False for information."""
+    """One message. `items` lists every file, row or value that it is about; `warning` is False for
+    information.
+    """
 
     text: str
     items: tuple[str, ...] = ()
@@ -36,7 +40,9 @@ class Note:
 
 
 class Findings:
-    """Notes while they are collected: `found.note("images have no pose", names)`. Notes of one text become one."""
+    """Notes while they are collected: `found.note("images have no pose", names)`. Notes of one text
+    become one.
+    """
 
     def __init__(self, notes: Iterable[Note] = ()) -> None:
         self._items: dict[tuple[str, bool], list[str]] = {}
@@ -61,7 +67,9 @@ class Findings:
         self.note(text, [f"{name}: {number:,} of {of:,}"] if number else [])
 
     def __iter__(self) -> Iterator[Note]:
-        return iter(Note(text, (*items,), warning) for (text, warning), items in self._items.items())
+        return iter(
+            Note(text, (*items,), warning) for (text, warning), items in self._items.items()
+        )
 
     @property
     def notes(self) -> tuple[Note, ...]:

@@ -1,7 +1,8 @@
-"""Fill the packed cache on all cores: decodes only missing images, and can be interrupted at any time.
+"""Fill the packed cache on all cores: decodes only missing images, and can be interrupted at any
+time.
 
-The digest of its content identifies a file, so a file that was only moved or touched is not decoded again. Threads are
-enough, because decoding and resizing release Python's lock.
+The digest of its content identifies a file, so a file that was only moved or touched is not decoded
+again. Threads are enough, because decoding and resizing release Python's lock.
 """
 
 import os
@@ -25,7 +26,8 @@ from mappable.progress import progress_bar
 from mappable.threads import cores, in_order
 
 OnBadImage = Literal["stop", "drop"]
-INDEX_INTERVAL = 20  # the index is written after this many times the seconds that writing it took; a kill loses these
+# The index is written after this many times the seconds that writing it took; a kill loses these.
+INDEX_INTERVAL = 20
 
 
 def pack_images(
@@ -39,19 +41,23 @@ def pack_images(
     workers: int | None = None,
     wait: bool = False,
 ) -> tuple[PackedImages, list[BadImageError]]:
-    """Decode the images of all places into the pack with this size and fit below `out`; packed images are skipped.
+    """Decode the images of all places into the pack with this size and fit below `out`; packed
+    images are skipped.
 
     Packed images that do not match their checksum are decoded again.
 
-    With `on_bad="stop"`, a bad image raises its BadImageError after all images decoded so far are saved. With
-    `on_bad="drop"`, it is left out and returned in the list. `verify` reads and decodes every file strictly. If another
-    process is filling this pack, an error is raised; with `wait`, the function waits for the other process.
+    With `on_bad="stop"`, a bad image raises its BadImageError after all images decoded so far are
+    saved. With `on_bad="drop"`, it is left out and returned in the list. `verify` reads and decodes
+    every file strictly. If another process is filling this pack, an error is raised; with `wait`,
+    the function waits for the other process.
     """
     check_settings(size, fit)
     folder = cache.pack_folder(out, size, fit, places.decoding)
     lock = wait_for(folder / "lock", "packs the same images") if wait else take(folder / "lock")
     if lock is None:
-        raise BadInputError(f"{folder}: another process is packing images in this folder; wait for it to finish")
+        raise BadInputError(
+            f"{folder}: another process is packing images in this folder; wait for it to finish"
+        )
     with lock:
         root = cache.read_about(folder)["root"] if (folder / cache.ABOUT).is_file() else None
         if root is None:
@@ -77,7 +83,13 @@ class _Packing:
     """One run over all places. Worker threads read and decode; only the calling thread writes."""
 
     def __init__(self, folder: Path, places: Places, size: Size, fit: Fit, verify: bool) -> None:
-        self.folder, self.places, self.size, self.fit, self.verify = folder, places, size, fit, verify
+        self.folder, self.places, self.size, self.fit, self.verify = (
+            folder,
+            places,
+            size,
+            fit,
+            verify,
+        )
         self.entries = _sound_entries(folder, size)
         self.by_digest = {entry.digest: entry for entry in self.entries.values()}
         self.next_row = cache.rows_on_disk(folder, size)  # a row is never reused for another image
@@ -85,14 +97,19 @@ class _Packing:
         self.saved_at = self.saving_took = 0.0  # seconds
 
     def run(self, on_bad: OnBadImage, workers: int) -> list[BadImageError]:
-        paths: list[str] = [path for path in self.places.path if self.verify or not self._is_packed(path)]
+        paths: list[str] = [
+            path for path in self.places.path if self.verify or not self._is_packed(path)
+        ]
         bad: list[BadImageError] = []
         with (
             ThreadPoolExecutor(workers) as pool,
             _opened(self.folder / cache.IMAGES) as stream,
             progress_bar("packing images", len(paths)) as advance,
         ):
-            stream.seek(len(cache.npy_header(0, self.size)) + self.next_row * self.size[0] * self.size[1] * 3)
+            stream.seek(
+                len(cache.npy_header(0, self.size))
+                + self.next_row * self.size[0] * self.size[1] * 3
+            )
             try:
                 for image in in_order(pool, self._read, paths, ahead=16 * workers):
                     if isinstance(image, _Image):
@@ -129,7 +146,9 @@ class _Packing:
                 check_image(data, name=str(file))
             content, pixels = digest(data), b""
             if content not in self.by_digest:
-                pixels = decode_image(data, self.size, self.fit, self.places.decoding, name=str(file)).tobytes()
+                pixels = decode_image(
+                    data, self.size, self.fit, self.places.decoding, name=str(file)
+                ).tobytes()
             full_path = cache.full_path(str(self.places.root), path)
             return _Image(full_path, len(data), modified_ns, content, pixels)
         except OSError as error:
@@ -184,7 +203,9 @@ def _opened(file: Path) -> Iterator[IO[bytes]]:
 
 
 def _sound_entries(folder: Path, size: Size) -> dict[str, Entry]:
-    """The entries whose pixels are intact. The others leave the index on disk before anything else is written."""
+    """The entries whose pixels are intact. The others leave the index on disk before anything else
+    is written.
+    """
     entries = cache.read_entries(folder)
     rows = cache.rows_on_disk(folder, size)
     sound = {file: entry for file, entry in entries.items() if entry.row < rows}

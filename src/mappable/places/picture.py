@@ -1,4 +1,6 @@
-"""A picture of a table of places: positions of the images on a map, colored by condition, sequence or overlap."""
+"""A picture of a table of places: positions of the images on a map, colored by condition, sequence
+or overlap.
+"""
 
 from collections import Counter
 from pathlib import Path
@@ -18,12 +20,16 @@ MAX_ARROWS = 60  # viewing directions drawn per color
 
 
 def draw_map(
-    places: Places, file: Path | str, color: Literal["condition", "sequence", "overlap"] | None = None
+    places: Places,
+    file: Path | str,
+    color: Literal["condition", "sequence", "overlap"] | None = None,
 ) -> None:
-    """Write a picture (PNG, SVG or PDF by suffix) with one panel per frame, axes to scale and labeled in its unit.
+    """Write a picture (PNG, SVG or PDF by suffix) with one panel per frame, axes to scale and
+    labeled in its unit.
 
-    Colors show `color`. By default it is the condition, or the sequence if there are no conditions. `overlap` is the
-    number of other visits with a place within the positive radius that fits the places.
+    Colors show `color`. By default it is the condition, or the sequence if there are no conditions.
+    `overlap` is the number of other visits with a place within the positive radius that fits the
+    places.
     """
     check_suffix(file)
     names = [name for name in places.frames if (places.frame == name).any()]
@@ -35,7 +41,9 @@ def draw_map(
     height = max(np.clip(7.0 * span[1] / max(span[0], 1e-9), 2.4, 7.5) for span in spans)
     figure = new_figure(9.0 * columns, (height + 0.8) * lines)
     for position, name in enumerate(names, 1):
-        _draw_frame(figure.add_subplot(lines, columns, position), places[places.frame == name], name, color)
+        _draw_frame(
+            figure.add_subplot(lines, columns, position), places[places.frame == name], name, color
+        )
     write_figure(figure, file)
 
 
@@ -58,10 +66,13 @@ def _draw_frame(axes: "Axes", places: Places, name: str, color: str | None) -> N
     axes.set_xlabel(f"x [{unit}]")
     axes.set_ylabel(f"y [{unit}]")
     axes.set_title(
-        f"{plain(name)}: {len(places):,} places over {extent[0]:,.0f} x {extent[1]:,.0f} {unit}", fontsize=11
+        f"{plain(name)}: {len(places):,} places over {extent[0]:,.0f} x {extent[1]:,.0f} {unit}",
+        fontsize=11,
     )
     plain_axes(axes)
-    legend = axes.legend(title=what, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)
+    legend = axes.legend(
+        title=what, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9
+    )
     for handle in legend.legend_handles:
         if handle is not None:
             handle.set(sizes=[36], alpha=1.0)
@@ -71,19 +82,35 @@ def _overlap(places: Places) -> Strings:
     """The overlap of each place with other visits, as text."""
     from mappable.places.survey import survey
 
-    names = ["this visit alone", "one other visit", "two other visits", "three or more other visits"]
+    names = [
+        "this visit alone",
+        "one other visit",
+        "two other visits",
+        "three or more other visits",
+    ]
     return np.array(names, dtype=object)[np.minimum(survey(places).overlap, 3)]
 
 
 def _draw_group(axes: "Axes", places: Places, rows: Ints, color: str, label: str) -> None:
     """Dots at the positions of images, and some viewing directions if known."""
     size = float(np.clip(3000 / len(rows), 2, 18))
-    axes.scatter(places.x[rows], places.y[rows], s=size, color=color, label=label, linewidths=0, alpha=0.8, zorder=3)
+    axes.scatter(
+        places.x[rows],
+        places.y[rows],
+        s=size,
+        color=color,
+        label=label,
+        linewidths=0,
+        alpha=0.8,
+        zorder=3,
+    )
     looking = rows[np.isfinite(places.yaw[rows])]
     arrows = looking[evenly(len(looking), MAX_ARROWS)]
     if len(arrows):
         x, y, yaw = places.x[arrows], places.y[arrows], places.yaw[arrows]
-        axes.quiver(x, y, np.cos(yaw), np.sin(yaw), color=color, alpha=0.7, scale=28, width=0.0025, zorder=4)
+        axes.quiver(
+            x, y, np.cos(yaw), np.sin(yaw), color=color, alpha=0.7, scale=28, width=0.0025, zorder=4
+        )
 
 
 def _draw_routes(axes: "Axes", places: Places, colors: Ints) -> None:

@@ -1,4 +1,6 @@
-"""Images for a network: all of one size, read in batches from memory, from a pack or from image files."""
+"""Images for a network: all of one size, read in batches from memory, from a pack or from image
+files.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -67,7 +69,8 @@ class ImageRows:
 class ImageFiles:
     """The images of places, decoded from their files on all cores when they are read.
 
-    If `bad` is a dictionary, a file that cannot be decoded gives a black image and its error is stored in `bad`.
+    If `bad` is a dictionary, a file that cannot be decoded gives a black image and its error is
+    stored in `bad`.
     """
 
     places: Places
@@ -106,7 +109,8 @@ class ImageFiles:
 
 @dataclass(frozen=True)
 class ImageParts:
-    """Images of several sets in one order, read from where each lies: packs may be on different disks.
+    """Images of several sets in one order, read from where each lies: packs may be on different
+    disks.
 
     Row i is row `rows[i]` of the part number `parts[i]` of `sets`.
     """
@@ -152,7 +156,9 @@ def images_of(images: AnyImages, size: Size, fit: Fit) -> Images:
     if not isinstance(images, Images) or images.shape[1:] != wanted:
         kind = getattr(images, "dtype", type(images).__name__)
         shape = f" of shape {images.shape}" if hasattr(images, "shape") else ""
-        expected = f"Places, or uint8 pixels of shape (n, {wanted[0]}, {wanted[1]}, 3) for this encoder"
+        expected = (
+            f"Places, or uint8 pixels of shape (n, {wanted[0]}, {wanted[1]}, 3) for this encoder"
+        )
         raise BadInputError(f"images are {kind}{shape}, expected {expected}")
     return images
 

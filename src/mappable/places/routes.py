@@ -15,10 +15,11 @@ def steps(positions: Floats) -> Floats:
 
 
 def distance_along(places: Places, jitter: float = JITTER) -> Floats:
-    """Distance of each place along its sequence, in the unit of the frame; 0 for the first place of a sequence.
+    """Distance of each place along its sequence, in the unit of the frame; 0 for the first place of
+    a sequence.
 
-    A step is added once the position is at least `jitter` away from the end of the last step. So the noise of a
-    standing camera adds no length, and slow motion loses none.
+    A step is added once the position is at least `jitter` away from the end of the last step. So
+    the noise of a standing camera adds no length, and slow motion loses none.
     """
     along = np.zeros(len(places))
     positions = places.positions
@@ -33,20 +34,27 @@ def distance_along(places: Places, jitter: float = JITTER) -> Floats:
 
 
 def crop_by_length(places: Places, length: float, *, start: float = 0.0) -> Places:
-    """The part of each sequence from `start` to `start + length` (both included), in the unit of the frame."""
+    """The part of each sequence from `start` to `start + length` (both included), in the unit of
+    the frame.
+    """
     along = distance_along(places)
     return places[(along >= start) & (along <= start + length)]
 
 
 def first_of_each_step(along: Floats, spacing: float) -> Bools:
-    """Mask of the first place at or after each step of `spacing`, by rising distances along a track."""
-    step = np.floor((along - along[0]) / spacing + 1e-6)  # the tolerance counts a place that is just short of a step
+    """Mask of the first place at or after each step of `spacing`, by rising distances along a
+    track.
+    """
+    # The tolerance counts a place that is just short of a step.
+    step = np.floor((along - along[0]) / spacing + 1e-6)
     first: Bools = np.diff(step, prepend=-1) > 0
     return first
 
 
 def thinned(places: Places, spacing: float) -> Ints:
-    """Rows of the first place at or after each step of `spacing` along each sequence, in the unit of its frame."""
+    """Rows of the first place at or after each step of `spacing` along each sequence, in the unit
+    of its frame.
+    """
     along = distance_along(places, spacing / 2)
     kept = [rows[first_of_each_step(along[rows], spacing)] for rows in places.sequences().values()]
     return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *kept]))

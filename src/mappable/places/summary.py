@@ -14,7 +14,9 @@ from mappable.places.table import NO_TIME, Places
 
 @dataclass(frozen=True)
 class SequenceSummary:
-    """One sequence; `length` and `spacing` (median step) are in the unit of the frame. `duration_s` may be None."""
+    """One sequence; `length` and `spacing` (median step) are in the unit of the frame. `duration_s`
+    may be None.
+    """
 
     sequence: str
     frame: str
@@ -29,7 +31,9 @@ class SequenceSummary:
 
 @dataclass(frozen=True)
 class FrameSummary:
-    """One frame and the bounding box of its places: lowest and highest x, y and, with 3 dimensions, z."""
+    """One frame and the bounding box of its places: lowest and highest x, y and, with 3 dimensions,
+    z.
+    """
 
     frame: str
     unit: str
@@ -41,7 +45,9 @@ class FrameSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of a table; lengths are in the unit of each frame, without the noise of a standing camera."""
+    """Summary of a table; lengths are in the unit of each frame, without the noise of a standing
+    camera.
+    """
 
     places: int
     dimensions: int
@@ -55,13 +61,19 @@ class Summary:
 
 
 def summarize(places: Places, again: str = AGAIN) -> Summary:
-    """Summarize the table; its notes come first, then the findings of `check`, which name the command `again`."""
+    """Summarize the table; its notes come first, then the findings of `check`, which name the
+    command `again`.
+    """
     along = distance_along(places)
     return Summary(
         places=len(places),
         dimensions=places.dimensions,
-        frames=tuple(_frame(places, name) for name in places.frames if (places.frame == name).any()),
-        sequences=tuple(_sequence(places, name, rows, along) for name, rows in places.sequences().items()),
+        frames=tuple(
+            _frame(places, name) for name in places.frames if (places.frame == name).any()
+        ),
+        sequences=tuple(
+            _sequence(places, name, rows, along) for name, rows in places.sequences().items()
+        ),
         conditions=_counts(places.condition),
         splits=_counts(places.split),
         with_yaw=int(np.isfinite(places.yaw).sum()),

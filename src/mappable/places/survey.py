@@ -14,17 +14,22 @@ from mappable.places.routes import steps
 from mappable.places.table import Places
 
 USUAL_RADIUS = 5  # positive radius in spacings, as in the presets nordland, street and rooms
-SMALLEST_RADIUS = 2  # the same, if images are far apart: with 1, the next image would often be beyond it
+# The same, if images are far apart: with 1, the next image would often be beyond it.
+SMALLEST_RADIUS = 2
 LARGEST_METRES = 10.0  # positive radius in metres, unless spacing or accuracy need a larger one
-EXTENTS = 6  # positive radii in the median distance between two images, so that most images have negatives
-ACCURACIES = 4  # positive radius in accuracies of positions: an error should not turn a positive into a negative
+# Positive radii in the median distance between two images, so that most images have negatives.
+EXTENTS = 6
+# Positive radius in accuracies of positions: an error should not turn a positive into a negative.
+ACCURACIES = 4
 OPPOSITE_SHARE = 0.05  # share of pairs within the positive radius that look in opposite directions
-YAW_LIMIT = math.radians(30)  # images that look farther apart show different places; the paper's, for a robot
+# Images that look farther apart show different places; the paper's, for a robot.
+YAW_LIMIT = math.radians(30)
 MOST_PLACES, MOST_VISITS = 5000, 20  # places and visits that are compared with each other
 MOST_PAIRED = 1000  # places between which all distances are computed
 BLOCK_PLACES = 2000
 OVERLAPPING = 0.1  # share of a visit that should be near another visit
-MEETING = 0.1  # share of a visit near another one, from which their distance says how accurate positions are
+# Share of a visit near another one, from which their distance says how accurate positions are.
+MEETING = 0.1
 SAME_STRETCH = 20  # images of one visit that are this many places apart may be two laps
 
 
@@ -32,8 +37,9 @@ SAME_STRETCH = 20  # images of one visit that are this many places apart may be 
 class Survey:
     """What positions alone say about places of one frame; lengths are in the unit of the frame.
 
-    `spacing` is the median step between images of one visit, without standing. `accuracy` is how far positions of
-    different visits, or of neighbors within a visit, disagree with a smooth path. It is 0 if nothing shows an error.
+    `spacing` is the median step between images of one visit, without standing. `accuracy` is how
+    far positions of different visits, or of neighbors within a visit, disagree with a smooth path.
+    It is 0 if nothing shows an error.
     """
 
     places: Places
@@ -51,7 +57,8 @@ class Survey:
 
     @cached_property
     def negative_radius(self) -> float:
-        """Images beyond this distance show different places: four times as far, in metres at most 15 m more.
+        """Images beyond this distance show different places: four times as far, in metres at most
+        15 m more.
 
         At most, it is the distance beyond which half of the images are.
         """
@@ -78,7 +85,9 @@ class Survey:
         counts = [
             len(np.unique(visit[rows])) - 1
             for start in range(0, len(positions), BLOCK_PLACES)
-            for rows in tree.query_ball_point(positions[start : start + BLOCK_PLACES], self.positive_radius)
+            for rows in tree.query_ball_point(
+                positions[start : start + BLOCK_PLACES], self.positive_radius
+            )
         ]
         return np.array(counts, dtype=np.int64)
 
@@ -92,7 +101,9 @@ class Survey:
             pairs = self._near(path[sample])
             first, second = sample[pairs].T
             length = path_length(path)
-            lap = (second - first >= SAME_STRETCH) & (length[second] - length[first] > 4 * self.negative_radius)
+            lap = (second - first >= SAME_STRETCH) & (
+                length[second] - length[first] > 4 * self.negative_radius
+            )
             returned += len(np.unique(pairs[lap]))
             sampled += len(sample)
         return returned / max(1, sampled)
@@ -114,7 +125,9 @@ class Survey:
 
     @cached_property
     def landmarks_needed(self) -> int:
-        """Landmarks so that every place is within half the positive radius of one, which looks in its direction."""
+        """Landmarks so that every place is within half the positive radius of one, which looks in
+        its direction.
+        """
         positions, yaw = self.places.positions, self.places.yaw
         tree = KDTree(positions)
         uncovered = np.ones(len(positions), dtype=bool)
@@ -131,7 +144,9 @@ class Survey:
 
 def survey(places: Places) -> Survey:
     """Survey places of one frame; `places` needs at least two."""
-    lengths = np.concatenate([steps(places.positions[rows]) for rows in places.sequences().values()])
+    lengths = np.concatenate(
+        [steps(places.positions[rows]) for rows in places.sequences().values()]
+    )
     if not lengths.any():  # sequences of one image: the distance to the nearest other image
         lengths = KDTree(places.positions).query(places.positions, k=2)[0][:, 1]
     spacing = _median(lengths[(lengths > 0) & np.isfinite(lengths)])
@@ -140,7 +155,9 @@ def survey(places: Places) -> Survey:
 
 
 def _jitter(places: Places) -> float:
-    """How far positions are from the middle of their neighbors, across the direction of travel (median)."""
+    """How far positions are from the middle of their neighbors, across the direction of travel
+    (median).
+    """
     distances = [np.empty(0)]
     for rows in places.sequences().values():
         path = places.positions[rows]
@@ -154,7 +171,9 @@ def _jitter(places: Places) -> float:
 
 
 def _disagreement(places: Places, spacing: float) -> float:
-    """How far the paths of different visits are apart where they meet (median distance to the other path)."""
+    """How far the paths of different visits are apart where they meet (median distance to the other
+    path).
+    """
     sequences = list(places.sequences().values())
     visits = [places.positions[sequences[number]] for number in evenly(len(sequences), MOST_VISITS)]
     distances = [np.empty(0)]
@@ -171,7 +190,9 @@ def _disagreement(places: Places, spacing: float) -> float:
 
 
 def _to_path(points: Floats, path: Floats, nearest: Ints) -> Floats:
-    """Distance of points (n, k) to the pieces of a path (m, k) before and after their nearest point."""
+    """Distance of points (n, k) to the pieces of a path (m, k) before and after their nearest
+    point.
+    """
     distance: Floats = np.linalg.norm(points - path[nearest], axis=1)
     for side in (-1, 1):
         piece = path[np.clip(nearest + side, 0, len(path) - 1)] - path[nearest]

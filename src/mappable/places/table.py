@@ -1,4 +1,6 @@
-"""`Places`: the table of images with positions. Every reader returns it, and all other rooms use it."""
+"""`Places`: the table of images with positions. Every reader returns it, and all other rooms use
+it.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -22,22 +24,41 @@ SPLITS = ("", "train", "calibration", "test")
 ROLES = ("", "reference", "query")
 TEXT_COLUMNS = ("place_id", "path", "frame", "sequence", "condition", "split", "role")
 NUMBER_COLUMNS = ("x", "y", "z", "yaw")
-COLUMNS = ("place_id", "path", "frame", "x", "y", "z", "yaw", "time", "sequence", "condition", "split", "role")
-KINDS = {name: pyarrow.string() for name in TEXT_COLUMNS} | {name: pyarrow.float64() for name in NUMBER_COLUMNS}
+COLUMNS = (
+    "place_id",
+    "path",
+    "frame",
+    "x",
+    "y",
+    "z",
+    "yaw",
+    "time",
+    "sequence",
+    "condition",
+    "split",
+    "role",
+)
+KINDS = {name: pyarrow.string() for name in TEXT_COLUMNS} | {
+    name: pyarrow.float64() for name in NUMBER_COLUMNS
+}
 SCHEMA = pyarrow.schema([(name, KINDS.get(name, pyarrow.int64())) for name in COLUMNS])
-OUTSIDE = r"\x00|^[/\\]|(?s)^.:|(^|[/\\])\.\.($|[/\\])"  # of a path that leads out of a folder, or to no file
+# Of a path that leads out of a folder, or to no file.
+OUTSIDE = r"\x00|^[/\\]|(?s)^.:|(^|[/\\])\.\.($|[/\\])"
 
 Texts = Strings | Sequence[str] | str | None
 Numbers = Floats | Sequence[float] | None
 
 
 class Places:
-    """Images with positions: the Arrow table `table` with one row per image, whose columns are read-only arrays here.
+    """Images with positions: the Arrow table `table` with one row per image, whose columns are
+    read-only arrays here.
 
     - `x`, `y`, `z` are float64 in the unit of the frame of the row.
     - `yaw` is in radians, counter-clockwise from +x, in (-pi, pi].
-    - `time` is int64 nanoseconds since 1970, or since the start of the sequence if the data set has no more.
-    - Unknown values are null in `table`; in arrays, they are NaN for `z` and `yaw`, `NO_TIME` for `time`, "" for text.
+    - `time` is int64 nanoseconds since 1970, or since the start of the sequence if the data set has
+      no more.
+    - Unknown values are null in `table`; in arrays, they are NaN for `z` and `yaw`, `NO_TIME` for
+      `time`, "" for text.
     - A text column given as one string has this value in every row.
     - `path` is relative to `root`, with forward slashes. `place_id` is the path by default.
     - `dimensions` is 3 if z counts in all distances, else 2.
@@ -87,12 +108,21 @@ class Places:
         known = _known_frames(frames)
         if frame is None and len(known) == 1:
             frame = next(iter(known))
-        texts = {"path": path, "place_id": path if place_id is None else place_id, "frame": frame, "sequence": sequence}
+        texts = {
+            "path": path,
+            "place_id": path if place_id is None else place_id,
+            "frame": frame,
+            "sequence": sequence,
+        }
         texts |= {"condition": condition, "split": split, "role": role}
         count = len(path)
-        columns = {name: _text_array(name, _texts(name, values, count)) for name, values in texts.items()}
+        columns = {
+            name: _text_array(name, _texts(name, values, count)) for name, values in texts.items()
+        }
         for name, values in {"x": x, "y": y, "z": z, "yaw": yaw}.items():
-            column = _column(name, np.full(count, np.nan) if values is None else values, np.float64, count)
+            column = _column(
+                name, np.full(count, np.nan) if values is None else values, np.float64, count
+            )
             column = wrap(column) if name == "yaw" else column
             columns[name] = _number_array(column, ~np.isnan(column))
         times = _times(time, count)
@@ -133,18 +163,28 @@ class Places:
         return self.table.num_rows  # type: ignore[no-any-return]
 
     def __getitem__(self, rows: int | slice | Ints | Bools | Sequence[int]) -> "Places":
-        """The places of a slice, a mask or row numbers, in this order; for one row number a table with one row."""
+        """The places of a slice, a mask or row numbers, in this order; for one row number a table
+        with one row.
+        """
         if isinstance(rows, int | np.integer):
             rows = [int(rows)]
-        index = rows if isinstance(rows, slice) else np.asarray(rows, None if len(rows) else np.int64)
+        index = (
+            rows if isinstance(rows, slice) else np.asarray(rows, None if len(rows) else np.int64)
+        )
         chosen = np.arange(len(self))[index]
         places = self._with(table=self.table.take(_number_array(chosen, np.True_)))
-        if not isinstance(index, slice) and index.dtype != np.bool_ and len(np.unique(chosen)) < len(chosen):
+        if (
+            not isinstance(index, slice)
+            and index.dtype != np.bool_
+            and len(np.unique(chosen)) < len(chosen)
+        ):
             _validate(places)  # raises for repeated places
         return places
 
     def __eq__(self, other: object) -> bool:
-        """True if columns, frames, dimensions and decoding are equal; root and notes are not compared."""
+        """True if columns, frames, dimensions and decoding are equal; root and notes are not
+        compared.
+        """
         if not isinstance(other, Places):
             return False
         names = ("table", "frames", "dimensions", "decoding")
@@ -154,14 +194,19 @@ class Places:
 
     def __repr__(self) -> str:
         frames = ", ".join(f"{frame.name} ({frame.unit})" for frame in self.frames.values())
-        return f"<Places: {len(self):,} places, {len(set(self.sequence)):,} sequences, frames {frames}>"
+        return (
+            f"<Places: {len(self):,} places, {len(set(self.sequence)):,} sequences, frames"
+            f" {frames}>"
+        )
 
     def _attributes(self) -> dict[str, Any]:
         names = ("table", "frames", "root", "dimensions", "decoding", "notes")
         return {name: self.__dict__[name] for name in names}
 
     def _with(self, **changes: Any) -> "Places":
-        """A copy with changes of attributes that keep the table valid, so it is not validated again."""
+        """A copy with changes of attributes that keep the table valid, so it is not validated
+        again.
+        """
         return object.__new__(Places)._set(**self._attributes() | changes)
 
     def replace(self, **changes: Any) -> "Places":
@@ -196,20 +241,28 @@ class Places:
         units = {self.frames[name].unit for name in set(self.frame)}
         if len(units) != 1:
             names = ", ".join(self.frames)
-            raise BadInputError(f"frames {names} have different units; use the places of one unit at a time")
+            raise BadInputError(
+                f"frames {names} have different units; use the places of one unit at a time"
+            )
         return units.pop()
 
     def where(self, **values: str | Collection[str]) -> "Places":
-        """The places whose text columns have this value, or one of several: `where(split="test", role="query")`."""
+        """The places whose text columns have this value, or one of several: `where(split="test",
+        role="query")`.
+        """
         mask = np.ones(len(self), dtype=bool)
         for name, wanted in values.items():
             if name not in TEXT_COLUMNS:
-                raise BadInputError(f"cannot filter by {shown(name)}, expected one of: {', '.join(TEXT_COLUMNS)}")
+                raise BadInputError(
+                    f"cannot filter by {shown(name)}, expected one of: {', '.join(TEXT_COLUMNS)}"
+                )
             mask &= _is_in(self.table[name], [wanted] if isinstance(wanted, str) else wanted)
         return self[mask]
 
     def training(self) -> Ints:
-        """Rows of the training images. `mappable.places.roles` has the rules of this and the next three methods."""
+        """Rows of the training images. `mappable.places.roles` has the rules of this and the next
+        three methods.
+        """
         return roles.training(self)
 
     def references(self) -> Ints:
@@ -233,7 +286,8 @@ class Places:
     def in_time_order(self) -> "Places":
         """The places with each sequence sorted by time and its rows together.
 
-        Notes list unsorted and repeated times. A sequence with an unknown time keeps the order of its rows.
+        Notes list unsorted and repeated times. A sequence with an unknown time keeps the order of
+        its rows.
         """
         order, findings = [np.empty(0, dtype=np.int64)], Findings()
         for name, rows in self.sequences().items():
@@ -243,11 +297,15 @@ class Places:
                 late = self.place_id[rows[times < np.maximum.accumulate(times)]]
                 rows = rows[np.argsort(times, kind="stable")]
                 repeated = self.place_id[rows[1:][np.diff(self.time[rows]) == 0]]
-                findings.note("places were out of time order in their sequence and were sorted", late)
+                findings.note(
+                    "places were out of time order in their sequence and were sorted", late
+                )
                 findings.note("places have the same time as the place before them", repeated)
             elif known.any():
                 partial = f"{name}: {np.count_nonzero(~known)} of {len(rows)} places"
-                findings.note("sequences have unknown times, so their rows were not sorted", [partial])
+                findings.note(
+                    "sequences have unknown times, so their rows were not sorted", [partial]
+                )
             order.append(rows)
         return self[np.concatenate(order)].noting(*findings)
 
@@ -272,7 +330,9 @@ def _column(name: str, values: Any, dtype: Any, count: int) -> Any:
     except (TypeError, ValueError, OverflowError) as error:
         raise BadInputError(f"column {name}: {error}") from None
     if column.shape != (count,):
-        raise BadInputError(f"column {name} has shape {column.shape}, expected ({count},), one value per path")
+        raise BadInputError(
+            f"column {name} has shape {column.shape}, expected ({count},), one value per path"
+        )
     return column
 
 
@@ -282,14 +342,17 @@ def _texts(name: str, values: Texts, count: int) -> list[str]:
     texts = _column(name, values, object, count).tolist()
     for row, value in enumerate(texts):
         if not isinstance(value, str):
-            raise BadInputError(f"column {name}, place {row}: value is {shown(value)}, expected text")
+            raise BadInputError(
+                f"column {name}, place {row}: value is {shown(value)}, expected text"
+            )
     return texts  # type: ignore[no-any-return]
 
 
 def _times(values: Ints | Sequence[int] | None, count: int) -> Ints:
     times = np.full(count, NO_TIME) if values is None else np.asarray(values)
     floats = times.dtype.kind == "O" and any(isinstance(value, float) for value in times.ravel())
-    if times.size and (times.dtype.kind not in "iuO" or floats):  # a float cannot hold current times exactly
+    # A float cannot hold current times exactly.
+    if times.size and (times.dtype.kind not in "iuO" or floats):
         raise BadInputError(f"column time has {times.dtype} values, expected whole nanoseconds")
     if times.dtype.kind == "u" and (times > np.iinfo(np.int64).max).any():
         raise BadInputError(f"column time: {times.max()} is too large for int64")
@@ -297,14 +360,16 @@ def _times(values: Ints | Sequence[int] | None, count: int) -> Ints:
     return column
 
 
-# pyarrow's own conversions between arrays import pandas where it is installed, which takes longer than opening a map.
-# So these read and write the buffers.
+# pyarrow's own conversions between arrays import pandas where it is installed, which takes longer
+# than opening a map. So these read and write the buffers.
 
 
 def _number_array(values: Floats | Ints, known: Bools | np.bool_) -> pyarrow.Array:
     kind = pyarrow.float64() if values.dtype == np.float64 else pyarrow.int64()
     mask = None if known.all() else pyarrow.py_buffer(np.packbits(known, bitorder="little"))
-    return pyarrow.Array.from_buffers(kind, len(values), [mask, pyarrow.py_buffer(np.ascontiguousarray(values))])
+    return pyarrow.Array.from_buffers(
+        kind, len(values), [mask, pyarrow.py_buffer(np.ascontiguousarray(values))]
+    )
 
 
 def _text_array(name: str, values: Sequence[str]) -> pyarrow.Array:
@@ -314,7 +379,9 @@ def _text_array(name: str, values: Sequence[str]) -> pyarrow.Array:
         row = values.index(error.object)
         raise BadRowError(row, values[row], f"{name} is not valid UTF-8; rename the file") from None
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pyarrow.StringArray.from_buffers(len(encoded), pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(encoded)))
+    return pyarrow.StringArray.from_buffers(
+        len(encoded), pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(encoded))
+    )
 
 
 def _to_array(name: str, column: pyarrow.ChunkedArray) -> Any:
@@ -345,7 +412,9 @@ def _validate(places: Places) -> None:
         if wrong.any():
             row = int(np.argmax(wrong))
             value = shown(getattr(places, name).item(row))
-            raise BadRowError(row, str(places.place_id[row]), f"{name} is {value}, expected {expected}")
+            raise BadRowError(
+                row, str(places.place_id[row]), f"{name} is {value}, expected {expected}"
+            )
 
 
 def _rules(places: Places) -> Iterator[tuple[str, Bools, str]]:
@@ -353,7 +422,11 @@ def _rules(places: Places) -> Iterator[tuple[str, Bools, str]]:
     for name in NUMBER_COLUMNS:
         column = getattr(places, name)
         unknown = np.isnan(column) & (name in ("z", "yaw"))
-        yield name, ~(np.abs(column) <= MAX_COORDINATE) & ~unknown, f"a number of at most {MAX_COORDINATE:g}"
+        yield (
+            name,
+            ~(np.abs(column) <= MAX_COORDINATE) & ~unknown,
+            f"a number of at most {MAX_COORDINATE:g}",
+        )
     if places.dimensions == 3:
         yield "z", np.isnan(places.z), "a number, because dimensions is 3"
     for name, allowed in (("frame", places.frames.keys()), ("split", SPLITS), ("role", ROLES)):
@@ -362,9 +435,17 @@ def _rules(places: Places) -> Iterator[tuple[str, Bools, str]]:
     for name in ("path", "place_id"):
         codes, _ = _encoded(places.table[name])
         yield name, getattr(places, name) == "", "text"
-        yield name, np.diff(np.maximum.accumulate(codes), prepend=-1) == 0, "a value that no earlier row has"
+        yield (
+            name,
+            np.diff(np.maximum.accumulate(codes), prepend=-1) == 0,
+            "a value that no earlier row has",
+        )
     outside = compute.match_substring_regex(places.table["path"], OUTSIDE)
-    yield "path", np.array(outside.to_pylist(), dtype=bool), "a path inside the root folder, without zero bytes"
+    yield (
+        "path",
+        np.array(outside.to_pylist(), dtype=bool),
+        "a path inside the root folder, without zero bytes",
+    )
     if len(places.frames) > 1:
         first = places.frame.copy()
         for rows in places.sequences().values():

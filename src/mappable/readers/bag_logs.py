@@ -24,7 +24,8 @@ from mappable.readers.tracks import Track, rising
 from mappable.readers.transforms import Transform, TransformTree
 
 UNKNOWN = (np.nan,) * 4
-Row = tuple[int, tuple[float, ...]]  # time; position, quaternion x y z w, and covariance xx xy yy yaw
+# time; position, quaternion x y z w, and covariance xx xy yy yaw.
+Row = tuple[int, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,23 @@ class Samples:
 
     def odometry(self) -> RecordedOdometry:
         steps = self.rising()
-        forward = Rotation.from_quat(steps.turns).apply(AXES["x"]) if len(steps.time) else np.empty((0, 3))
+        forward = (
+            Rotation.from_quat(steps.turns).apply(AXES["x"])
+            if len(steps.time)
+            else np.empty((0, 3))
+        )
         yaw = np.arctan2(forward[:, 1], forward[:, 0])
-        return RecordedOdometry(steps.time, np.column_stack([steps.xyz[:, :2], yaw]), steps.values[:, 7:])
+        return RecordedOdometry(
+            steps.time, np.column_stack([steps.xyz[:, :2], yaw]), steps.values[:, 7:]
+        )
 
 
 @dataclass(frozen=True)
 class BagLog:
     """What a first pass over a bag found: images, poses, transforms, the lens and odometry.
 
-    `message` is the number of each image in its topic, `child` the coordinate frame whose poses are the samples.
+    `message` is the number of each image in its topic, `child` the coordinate frame whose poses are
+    the samples.
     """
 
     file: Path
@@ -114,10 +122,18 @@ def scan(
     If the pose topic is one of transforms, the positions are those of `body` in `world`.
     """
     images = bag.find(bags.IMAGES, image_topic, "image")
-    poses = bag.find(bags.POSES if pose_topic is None else (*bags.POSES, *bags.TRANSFORMS), pose_topic, "pose")
-    others = (topic for topic in (poses, *bag.topics.values()) if topic.type == bags.ODOMETRY and topic.count)
+    poses = bag.find(
+        bags.POSES if pose_topic is None else (*bags.POSES, *bags.TRANSFORMS), pose_topic, "pose"
+    )
+    others = (
+        topic
+        for topic in (poses, *bag.topics.values())
+        if topic.type == bags.ODOMETRY and topic.count
+    )
     steps = bag.find((bags.ODOMETRY,), odometry, "odometry") if odometry else next(others, None)
-    info = bag.topics.get(f"{images.name.removesuffix('/compressed').rpartition('/')[0]}/camera_info")
+    info = bag.topics.get(
+        f"{images.name.removesuffix('/compressed').rpartition('/')[0]}/camera_info"
+    )
     lens_topics = [info] if info and info.type == bags.CAMERA_INFO else []
     trees = [topic for topic in bag.topics.values() if topic.type in bags.TRANSFORMS]
     chosen = {topic.name: topic for topic in (images, poses, steps, *lens_topics, *trees) if topic}
@@ -141,23 +157,37 @@ def scan(
             lens = _lens(bag, topic, message)
         elif topic in trees:
             for link in message.transforms:
-                parent, name, pose = link.header.frame_id.lstrip("/"), link.child_frame_id.lstrip("/"), _values(link)
-                if not abs(math.hypot(*pose[3:7]) - 1) < TOLERANCE or not math.isfinite(sum(pose[:3])):
+                parent, name, pose = (
+                    link.header.frame_id.lstrip("/"),
+                    link.child_frame_id.lstrip("/"),
+                    _values(link),
+                )
+                if not abs(math.hypot(*pose[3:7]) - 1) < TOLERANCE or not math.isfinite(
+                    sum(pose[:3])
+                ):
                     continue
                 if name not in tree.joints:
-                    tree.add(parent, name, Transform(Rotation.from_quat(pose[3:7]), np.array(pose[:3])))
+                    tree.add(
+                        parent, name, Transform(Rotation.from_quat(pose[3:7]), np.array(pose[:3]))
+                    )
                 if topic is poses:
                     moving[name].append((_stamp(link) or recorded, pose))
         else:
             rows[topic.name].append((_stamp(message) or recorded, _values(message)))
-            child = child or (str(getattr(message, "child_frame_id", "")).lstrip("/") if topic is poses else "")
+            child = child or (
+                str(getattr(message, "child_frame_id", "")).lstrip("/") if topic is poses else ""
+            )
     if not times:
         raise BadInputError(f"{bag.file}, topic {images.name}: no messages")
     found.note("images have no time in their header; the time of recording was used", unstamped)
     moments = np.array(times, dtype=np.int64)
     kept, late, again = rising(moments)
-    found.note("images were out of time order and were sorted", (f"{bag.file.name}/{row}" for row in late))
-    found.note("images have the time of another (left out)", (f"{bag.file.name}/{row}" for row in again))
+    found.note(
+        "images were out of time order and were sorted", (f"{bag.file.name}/{row}" for row in late)
+    )
+    found.note(
+        "images have the time of another (left out)", (f"{bag.file.name}/{row}" for row in again)
+    )
     samples = Samples.of(rows[poses.name])
     if poses in trees:
         where = f"{bag.file}, topic {poses.name}"
@@ -180,7 +210,9 @@ def scan(
     )
 
 
-def _from_tree(where: str, tree: TransformTree, moving: dict[str, list[Row]], world: str, body: str) -> Samples:
+def _from_tree(
+    where: str, tree: TransformTree, moving: dict[str, list[Row]], world: str, body: str
+) -> Samples:
     """The poses of `body` in `world`, at the times of the first moving link above the body."""
     chain, name = list[str](), body
     while name != world:
@@ -188,7 +220,9 @@ def _from_tree(where: str, tree: TransformTree, moving: dict[str, list[Row]], wo
             raise BadInputError(f"{where}: the transforms above {body} form a circle at {name}")
         if name not in tree.links:
             known = ", ".join(sorted(tree.links)[:20]) or "none"
-            raise BadInputError(f"{where}: the transforms do not lead from {body} to {world}; they have {known}")
+            raise BadInputError(
+                f"{where}: the transforms do not lead from {body} to {world}; they have {known}"
+            )
         chain.append(name)
         name = tree.links[name][0]
     links = {name: Samples.of(moving[name]).rising() for name in chain if name in moving}
@@ -203,7 +237,9 @@ def _from_tree(where: str, tree: TransformTree, moving: dict[str, list[Row]], wo
         step = tree.links[name][1]
         if name in links:
             link = links[name]
-            at = Track(link.time, link.xyz, unknown(len(link.time)), Rotation.from_quat(link.turns)).at(time)
+            at = Track(
+                link.time, link.xyz, unknown(len(link.time)), Rotation.from_quat(link.turns)
+            ).at(time)
             step = Transform(at.turns, at.xyz)
         pose = step @ pose
     values = np.column_stack([pose.shift, pose.turn.as_quat(), np.full((len(time), 4), np.nan)])
@@ -236,12 +272,18 @@ def _values(message: Any) -> tuple[float, ...]:
 
 
 def _lens(bag: Bag, topic: Topic, message: Any) -> Lens | None:
-    """The lens in a CameraInfo message (ROS 1 writes K and D, ROS 2 k and d); None if the camera is not calibrated."""
-    matrix, bent = (np.array(getattr(message, name, getattr(message, name.lower(), None))) for name in "KD")
+    """The lens in a CameraInfo message (ROS 1 writes K and D, ROS 2 k and d); None if the camera is
+    not calibrated.
+    """
+    matrix, bent = (
+        np.array(getattr(message, name, getattr(message, name.lower(), None))) for name in "KD"
+    )
     if matrix[0] == 0:
         return None
     center, focal = (float(matrix[2]), float(matrix[5])), (float(matrix[0]), float(matrix[4]))
     model = str(message.distortion_model) or "plumb_bob"
     model = "equidistant" if model == "fisheye" else model
     with naming_lens(f"{bag.file}, topic {topic.name}", "; use --no-undistort"):
-        return Lens((int(message.width), int(message.height)), focal, center, model, tuple(map(float, bent)))
+        return Lens(
+            (int(message.width), int(message.height)), focal, center, model, tuple(map(float, bent))
+        )

@@ -1,7 +1,7 @@
 """ROS 1 and ROS 2 bags: topics, and messages of known types, read with the package rosbags.
 
-The types of messages are those of rosbags itself. Definitions inside a bag are never used, because rosbags turns
-definitions into Python code.
+The types of messages are those of rosbags itself. Definitions inside a bag are never used, because
+rosbags turns definitions into Python code.
 """
 
 from collections import Counter
@@ -28,13 +28,16 @@ POSES = (  # in the order in which one is chosen, if a bag has several
     "geometry_msgs/msg/PointStamped",
 )
 TRANSFORMS = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
-COMMANDS = ("initialpose", "goal", "goal_pose", "clicked_point")  # ends of topics that an operator sends
+# Ends of topics that an operator sends.
+COMMANDS = ("initialpose", "goal", "goal_pose", "clicked_point")
 SUFFIXES = (".bag", ".mcap", ".db3")
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of a bag: its name, the type and number of its messages, and the connections of rosbags."""
+    """A topic of a bag: its name, the type and number of its messages, and the connections of
+    rosbags.
+    """
 
     name: str
     type: str
@@ -50,15 +53,21 @@ class Bag:
         self.topics: dict[str, Topic] = {}
         for name, info in sorted(reader.topics.items()):
             types = {str(connection.msgtype) for connection in info.connections}
-            self.topics[name] = Topic(name, types.pop() if len(types) == 1 else "", info.msgcount, (*info.connections,))
+            self.topics[name] = Topic(
+                name, types.pop() if len(types) == 1 else "", info.msgcount, (*info.connections,)
+            )
 
     def find(self, types: Sequence[str], wanted: str | None, what: str) -> Topic:
-        """The topic `wanted`, or the only topic with one of `types`; poses take the first of `types` in the bag."""
+        """The topic `wanted`, or the only topic with one of `types`; poses take the first of
+        `types` in the bag.
+        """
         if wanted is not None:
             topic = self.topics.get(wanted) or self.topics.get(f"/{wanted}")
             if topic is None or topic.type not in types:
                 found = "no such topic" if topic is None else f"its type is {topic.type or 'mixed'}"
-                raise BadInputError(f"{self.file}: {what} topic {shown(wanted)}: {found}; {self._choices(types)}")
+                raise BadInputError(
+                    f"{self.file}: {what} topic {shown(wanted)}: {found}; {self._choices(types)}"
+                )
             return topic
         known = [topic for topic in self.topics.values() if topic.count and topic.type in types]
         known = [topic for topic in known if topic.name.rpartition("/")[2] not in COMMANDS]
@@ -69,15 +78,22 @@ class Bag:
             return known[0]
         if known:
             names = listed(topic.name for topic in known)
-            raise BadInputError(f"{self.file}: several {what} topics ({names}); choose one with --{what}-topic")
+            raise BadInputError(
+                f"{self.file}: several {what} topics ({names}); choose one with --{what}-topic"
+            )
         raise BadInputError(f"{self.file}: no {what} topic; {self._choices(types)}")
 
     def _choices(self, types: Collection[str]) -> str:
         names = [topic.name for topic in self.topics.values() if topic.type in types]
-        return f"topics of such types: {listed(names) or 'none'}; `mappable convert auto` shows all topics"
+        return (
+            f"topics of such types: {listed(names) or 'none'}; `mappable convert auto` shows all"
+            " topics"
+        )
 
     def messages(self, topics: Collection[Topic]) -> Iterator[tuple[Topic, int, int, bytes]]:
-        """Each message of some topics: topic, number in the topic, time of recording (ns) and bytes."""
+        """Each message of some topics: topic, number in the topic, time of recording (ns) and
+        bytes.
+        """
         connections = [connection for topic in topics for connection in topic.connections]
         numbers = dict.fromkeys((topic.name for topic in topics), 0)
         if not connections:
@@ -85,7 +101,9 @@ class Bag:
         with _naming(self.file):
             total = sum(topic.count for topic in topics)
             messages = self._reader.messages(connections=connections)
-            for connection, time, data in progress.track(messages, f"reading {self.file.name}", total):
+            for connection, time, data in progress.track(
+                messages, f"reading {self.file.name}", total
+            ):
                 yield self.topics[connection.topic], numbers[connection.topic], time, data
                 numbers[connection.topic] += 1
 
@@ -98,24 +116,31 @@ class Bag:
         except Exception as error:  # damaged bytes can make the parser raise almost any exception
             reason = " ".join(str(error).split())[:100] or type(error).__name__
             raise BadInputError(
-                f"{self.file}, topic {topic.name}, message {number}: damaged, or not a {topic.type} ({reason})"
+                f"{self.file}, topic {topic.name}, message {number}: damaged, or not a {topic.type}"
+                f" ({reason})"
             ) from None
 
 
 def find_bags(root: Path) -> list[Path]:
     """The bags in `root`: the file or ROS 2 folder itself, or all bags in the folder."""
     if root.is_file() and root.suffix.lower() not in SUFFIXES:
-        raise BadInputError(f"{root}: the suffix is {root.suffix!r}, expected one of: {', '.join(SUFFIXES)}")
+        raise BadInputError(
+            f"{root}: the suffix is {root.suffix!r}, expected one of: {', '.join(SUFFIXES)}"
+        )
     if root.is_file() or (root / "metadata.yaml").is_file():
         return [root]
     entries = (entry for entry in sorted(root.iterdir()) if not entry.name.startswith("."))
     found = [
         entry
         for entry in entries
-        if (entry / "metadata.yaml").is_file() or (entry.suffix.lower() in SUFFIXES and entry.is_file())
+        if (entry / "metadata.yaml").is_file()
+        or (entry.suffix.lower() in SUFFIXES and entry.is_file())
     ]
     if not found:
-        raise BadInputError(f"{root}: no bag found; expected .bag, .mcap or .db3 files, or folders with metadata.yaml")
+        raise BadInputError(
+            f"{root}: no bag found; expected .bag, .mcap or .db3 files, or folders with"
+            " metadata.yaml"
+        )
     repeated = [name for name, count in Counter(bag.stem for bag in found).items() if count > 1]
     if repeated:
         raise BadInputError(f"{root}: two bags have the name {repeated[0]}; rename one of them")
@@ -147,7 +172,9 @@ def _naming(file: Path) -> Iterator[None]:
     except MappableError:
         raise
     except MemoryError:  # of one read, so nothing was taken yet
-        raise BadInputError(f"{file}: damaged (a record claims more bytes than there is memory)") from None
+        raise BadInputError(
+            f"{file}: damaged (a record claims more bytes than there is memory)"
+        ) from None
     except Exception as error:  # a damaged bag can make rosbags raise almost any exception
         reason = " ".join(str(error).split()).rstrip(".")[:200] or type(error).__name__
         raise BadInputError(f"{file}: damaged, half-copied or not a bag ({reason})") from None

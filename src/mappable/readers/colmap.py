@@ -1,4 +1,5 @@
-"""COLMAP models: poses of images, lenses of cameras, and points. Text is read here, binary models by pycolmap.
+"""COLMAP models: poses of images, lenses of cameras, and points. Text is read here, binary models
+by pycolmap.
 
 https://colmap.github.io/format.html has the formats.
 """
@@ -22,8 +23,8 @@ from mappable.tables import Table, read_words
 
 HEAD = 1000  # characters at the start of images.txt that may state the number of images
 MOST_POINTS = 1_000_000  # lines that are read of the points of a model
-# The camera models that have a lens model: number of parameters, and the lens model. Parameters begin with f cx cy
-# (SIMPLE_… and RADIAL…) or with fx fy cx cy. Coefficients follow, in our order.
+# The camera models that have a lens model: number of parameters, and the lens model. Parameters
+# begin with f cx cy (SIMPLE_… and RADIAL…) or with fx fy cx cy. Coefficients follow, in our order.
 LENS_MODELS: dict[str, tuple[int, str]] = {
     "SIMPLE_PINHOLE": (3, "plumb_bob"),
     "PINHOLE": (4, "plumb_bob"),
@@ -38,7 +39,8 @@ LENS_MODELS: dict[str, tuple[int, str]] = {
     "FISHEYE": (4, "equidistant"),
 }
 QUATERNION, SHIFT, POINT = ("qx", "qy", "qz", "qw"), ("tx", "ty", "tz"), ("x", "y", "z")
-IMAGES = ("image", "qw", "qx", "qy", "qz", *SHIFT, "camera", "name")  # the second line of an image lists its features
+# The second line of an image lists its features.
+IMAGES = ("image", "qw", "qx", "qy", "qz", *SHIFT, "camera", "name")
 CAMERAS = ("camera", "model", "width", "height", "parameters")
 POINTS = ("point", *POINT, "rest")
 BINARY = """
@@ -68,7 +70,9 @@ json.dump([texts(images), texts(cameras), texts(points)], sys.stdout)
 
 @dataclass(frozen=True)
 class Model:
-    """The cameras of a model, the lenses of distorted images by path, kinds of cameras without a lens, and points."""
+    """The cameras of a model, the lenses of distorted images by path, kinds of cameras without a
+    lens, and points.
+    """
 
     cameras: CameraModel
     lenses: dict[str, Lens]
@@ -81,10 +85,14 @@ def has_model(folder: Path) -> bool:
 
 
 def read_model(folder: Path) -> Model:
-    """The model in `folder`: images, and cameras and points if there are some. Binary first, as COLMAP chooses."""
+    """The model in `folder`: images, and cameras and points if there are some. Binary first, as
+    COLMAP chooses.
+    """
     if not has_model(folder):
         raise BadInputError(f"{folder}: no images.bin or images.txt")
-    images, cameras, points = _binary(folder) if (folder / "images.bin").is_file() else _text(folder)
+    images, cameras, points = (
+        _binary(folder) if (folder / "images.bin").is_file() else _text(folder)
+    )
     if not len(images):
         raise BadInputError(f"{images.file}: the model has no images")
     images = images.at(sorted(range(len(images)), key=images.columns["name"].__getitem__))
@@ -92,7 +100,9 @@ def read_model(folder: Path) -> Model:
     shifts, names = columns(images, SHIFT, -MAX_COORDINATE, MAX_COORDINATE), images.columns["name"]
     kinds = cameras.columns["model"]
     lens = dict(zip(cameras.columns["camera"], _lenses(cameras), strict=True))
-    lens_of_image = {name: lens.get(camera) for name, camera in zip(names, images.columns["camera"], strict=True)}
+    lens_of_image = {
+        name: lens.get(camera) for name, camera in zip(names, images.columns["camera"], strict=True)
+    }
     cloud = columns(points, POINT)
     return Model(
         CameraModel.from_world(names, turns, shifts),
@@ -107,21 +117,35 @@ def _text(folder: Path) -> tuple[Table, Table, Table]:
     file = folder / "images.txt"
     images = read_words(file, IMAGES, rest=True, every=2)
     with file.open(encoding="utf-8") as stream:
-        stated = re.search(r"^# Number of images: (\d{1,9})\b", stream.read(HEAD), re.ASCII | re.MULTILINE)
+        stated = re.search(
+            r"^# Number of images: (\d{1,9})\b", stream.read(HEAD), re.ASCII | re.MULTILINE
+        )
     if stated and len(images) < int(stated[1]):
-        raise BadInputError(f"{file}: states {stated[1]} images, but has {len(images):,}; it may be half-copied")
+        raise BadInputError(
+            f"{file}: states {stated[1]} images, but has {len(images):,}; it may be half-copied"
+        )
     cameras, points = folder / "cameras.txt", folder / "points3D.txt"
     return (
         images,
-        read_words(cameras, CAMERAS, rest=True) if cameras.is_file() else _table(cameras, CAMERAS, []),
-        read_words(points, POINTS, rest=True, most=MOST_POINTS) if points.is_file() else _table(points, POINTS, []),
+        (
+            read_words(cameras, CAMERAS, rest=True)
+            if cameras.is_file()
+            else _table(cameras, CAMERAS, [])
+        ),
+        (
+            read_words(points, POINTS, rest=True, most=MOST_POINTS)
+            if points.is_file()
+            else _table(points, POINTS, [])
+        ),
     )
 
 
 def _binary(folder: Path) -> tuple[Table, Table, Table]:
     if find_spec("pycolmap") is None:
         convert = "write it as text: colmap model_converter --output_type TXT"
-        raise MappableError(f"{folder}: binary models need pycolmap; {install_extra('colmap')}; or {convert}")
+        raise MappableError(
+            f"{folder}: binary models need pycolmap; {install_extra('colmap')}; or {convert}"
+        )
     images, cameras, points = run(BINARY, folder, str(MOST_POINTS))
     return (
         _table(folder / "images.bin", IMAGES, images),
@@ -137,15 +161,21 @@ def _table(file: Path, names: Sequence[str], values: list[list[str]]) -> Table:
 
 def _lenses(cameras: Table) -> list[Lens | None]:
     """The lens of each camera; None for a model without one."""
-    numbers = cameras.parse("parameters", lambda text: [float(word) for word in text.split()], "expected numbers")
+    numbers = cameras.parse(
+        "parameters", lambda text: [float(word) for word in text.split()], "expected numbers"
+    )
     sizes = columns(cameras, ("width", "height")).tolist()
     where = [f"{cameras.file}, {cameras.row_name} {number}" for number in cameras.row_numbers]
     rows = zip(where, cameras.columns["model"], sizes, numbers, strict=True)
     return [lens_of(*row) for row in rows]
 
 
-def lens_of(where: str, model: str, size: Sequence[float], parameters: Sequence[float]) -> Lens | None:
-    """The lens of a camera model of COLMAP; None if we have no such lens. `where` names the camera in errors."""
+def lens_of(
+    where: str, model: str, size: Sequence[float], parameters: Sequence[float]
+) -> Lens | None:
+    """The lens of a camera model of COLMAP; None if we have no such lens. `where` names the camera
+    in errors.
+    """
     count, kind = LENS_MODELS.get(model, (0, ""))
     if not kind:
         return None

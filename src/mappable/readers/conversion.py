@@ -25,7 +25,13 @@ from mappable.places.table import Places
 from mappable.readers.registry import find_reader
 from mappable.readers.toolkit import CONVERTED
 
-FORMAT = Format("mappable conversion", 2, "choose another folder, or use --overwrite", sealed_since=2, earliest=1)
+FORMAT = Format(
+    "mappable conversion",
+    2,
+    "choose another folder, or use --overwrite",
+    sealed_since=2,
+    earliest=1,
+)
 LOOKED_AT = 200  # images whose size is looked at
 SAME_SHAPE = 0.02  # largest relative difference between aspect ratios that count as one
 
@@ -51,20 +57,23 @@ def convert(
     crop_border: str | None = None,
     undistort: bool = True,
 ) -> Places:
-    """Read `root` with `reader` and its `options`, pack the images at `size` and write the table to `out`.
+    """Read `root` with `reader` and its `options`, pack the images at `size` and write the table to
+    `out`.
 
-    A second run continues where the first one stopped, and repeats no work. It keeps the splits of the existing table,
-    unless the reader sets splits. A bad image raises an error (`on_bad="stop"`), or is dropped from the table and
-    listed in its notes (`on_bad="drop"`). If `out` holds another set, or this set read with other options, an error is
-    raised unless `overwrite` is True. `size` is (width, height). `dimensions` is 3 if z counts in distances, else 2
-    (default: as the reader sets it).
+    A second run continues where the first one stopped, and repeats no work. It keeps the splits of
+    the existing table, unless the reader sets splits. A bad image raises an error
+    (`on_bad="stop"`), or is dropped from the table and listed in its notes (`on_bad="drop"`). If
+    `out` holds another set, or this set read with other options, an error is raised unless
+    `overwrite` is True. `size` is (width, height). `dimensions` is 3 if z counts in distances, else
+    2 (default: as the reader sets it).
 
-    `like` gives the frame, such as that of a map: the positions are converted to it. `spacing` keeps one image per
-    step along each sequence. `drop_outliers` leaves out positions that jump, or are far from all others.
+    `like` gives the frame, such as that of a map: the positions are converted to it. `spacing`
+    keeps one image per step along each sequence. `drop_outliers` leaves out positions that jump, or
+    are far from all others.
 
-    `undistort` straightens images with lens distortion, if the reader knows their lenses. `crop_border` then cuts
-    percent off all images, "left,top,right,bottom". `rotate` turns them clockwise by degrees. Copies of the images are
-    written below `out`.
+    `undistort` straightens images with lens distortion, if the reader knows their lenses.
+    `crop_border` then cuts percent off all images, "left,top,right,bottom". `rotate` turns them
+    clockwise by degrees. Copies of the images are written below `out`.
     """
     out, home, chosen = Path(out), Path(root).resolve(), find_reader(reader)
     size, values = size or chosen.image_size, chosen.values(dict(options or {}))
@@ -75,7 +84,9 @@ def convert(
     given |= {"like": ", ".join(like.frames)} if like is not None else {}
     source = {"reader": reader, "root": str(home), "options": given}
     if (home.parent if home.is_file() else home).is_relative_to(out.resolve()):
-        raise BadInputError(f"{out}: the collection itself is in this folder; choose another folder for the output")
+        raise BadInputError(
+            f"{out}: the collection itself is in this folder; choose another folder for the output"
+        )
     if spacing is not None and not 0 < spacing < np.inf:
         raise BadInputError(f"--spacing is {spacing:g}, expected a number above 0")
     if not overwrite:
@@ -92,15 +103,21 @@ def convert(
             places = edit_images(places, out, edit, on_bad, found)
         if pixels:
             _note_sizes(places, size, fit, found)
-            packed, bad = pack_images(places, out, size=size, fit=fit, on_bad=on_bad, verify=verify, workers=workers)
+            packed, bad = pack_images(
+                places, out, size=size, fit=fit, on_bad=on_bad, verify=verify, workers=workers
+            )
             dropped = {Path(error.path): error for error in bad}
             found.note("images were dropped", map(str, bad))
             places = places[np.array([file not in dropped for file in places.files], dtype=bool)]
             if len(places) == 0:
                 elsewhere = "if the images are in another folder, name it: --images FOLDER"
                 start = "(start: --option images=FOLDER)"
-                remedy = f"; {elsewhere} {start}" if "images" in values and not values["images"] else ""
-                raise BadInputError(f"{root}: no image could be decoded; first problem: {bad[0]}{remedy}")
+                remedy = (
+                    f"; {elsewhere} {start}" if "images" in values and not values["images"] else ""
+                )
+                raise BadInputError(
+                    f"{root}: no image could be decoded; first problem: {bad[0]}{remedy}"
+                )
             _note_twins(places, packed.rows(places), found)
             found.add(*check_images(places, packed.load, _command(source, out)))
         places = places.noting(*found)
@@ -112,13 +129,22 @@ def convert(
 
 
 def converting_again(table: Path) -> str:
-    """The command that converts the images of a table again; a pattern of it if `convert` did not write the table."""
+    """The command that converts the images of a table again; a pattern of it if `convert` did not
+    write the table.
+    """
     file = (table if table.is_dir() else table.parent) / CONVERTED
     return _command(FORMAT.read(file), file.parent) if file.is_file() else AGAIN
 
 
 def _command(record: Mapping[str, Any], out: Path) -> str:
-    words = ["mappable", "convert", str(record["reader"]), str(record["root"]), str(out), "--overwrite"]
+    words = [
+        "mappable",
+        "convert",
+        str(record["reader"]),
+        str(record["root"]),
+        str(out),
+        "--overwrite",
+    ]
     return shlex.join(words)
 
 
@@ -130,7 +156,10 @@ def _chosen(places: Places, spacing: float | None, drop_outliers: bool, found: F
         places = places[np.setdiff1d(np.arange(len(places)), outliers)]
     if spacing is not None:
         rows = thinned(places, spacing)
-        text = f"{len(places) - len(rows):,} places closer than {spacing:g} along their sequence were left out"
+        text = (
+            f"{len(places) - len(rows):,} places closer than {spacing:g} along their sequence were"
+            " left out"
+        )
         found.say(text, warning=False)
         places = places[rows]
     return places
@@ -161,9 +190,17 @@ def _note_twins(places: Places, rows: Ints, found: Findings) -> None:
     items = []
     for copy, other, distance in zip(copies, original[copies], apart, strict=True):
         same_frame = places.frame[copy] == places.frame[other]
-        where = f"{distance:.1f} {places.frames[places.frame[copy]].unit} apart" if same_frame else "in another frame"
+        where = (
+            f"{distance:.1f} {places.frames[places.frame[copy]].unit} apart"
+            if same_frame
+            else "in another frame"
+        )
         items.append(f"{places.path[copy]} is {places.path[other]}, {where}")
-    found.note("images have the content of an earlier image; if both train and test, results look too good", items)
+    found.note(
+        "images have the content of an earlier image; if both train and test, results look too"
+        " good",
+        items,
+    )
 
 
 def _check_same_set(out: Path, source: dict[str, Any]) -> None:

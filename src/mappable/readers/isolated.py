@@ -1,6 +1,8 @@
-"""Files whose libraries can crash on damaged input, read in a process of their own: MATLAB's, COLMAP's binary models.
+"""Files whose libraries can crash on damaged input, read in a process of their own: MATLAB's,
+COLMAP's binary models.
 
-The child process prints its result as JSON. If it dies, the file is damaged, and this process goes on.
+The child process prints its result as JSON. If it dies, the file is damaged, and this process goes
+on.
 """
 
 import json
@@ -48,21 +50,32 @@ LINES = 3  # at the end of what the child printed, that may say why it failed
 
 
 def run(program: str, file: Path, *arguments: str) -> Any:
-    """The JSON that a Python program prints about a file or folder; raise if it fails, with its last words."""
+    """The JSON that a Python program prints about a file or folder; raise if it fails, with its
+    last words.
+    """
     command = [sys.executable, "-c", program, str(file), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")  # noqa: S603
     if done.returncode != 0:
         said = [line.strip() for line in done.stderr.splitlines() if line.strip()][-LINES:]
         reason = said[-1][:200] if said else f"its reader stopped with code {done.returncode}"
         crashed = not said or done.stderr.startswith("Traceback")
-        raise BadInputError(f"{file}: " + (f"damaged or half-copied ({reason})" if crashed else reason))
+        raise BadInputError(
+            f"{file}: " + (f"damaged or half-copied ({reason})" if crashed else reason)
+        )
     return json.loads(done.stdout)
 
 
 def read_matlab(file: Path, fields: Sequence[str]) -> dict[str, Any]:
-    """Fields of the struct `dbStruct` of a .mat file, or variables: lists of names (`…Fns`), else arrays of numbers."""
+    """Fields of the struct `dbStruct` of a .mat file, or variables: lists of names (`…Fns`), else
+    arrays of numbers.
+    """
     with reading(file), file.open("rb") as stream:
         if stream.read(128)[124:126] == b"\x00\x02":
-            raise BadInputError(f"{file}: unsupported .mat version 7.3 (HDF5); save the file as version 7")
+            raise BadInputError(
+                f"{file}: unsupported .mat version 7.3 (HDF5); save the file as version 7"
+            )
     found = run(MATLAB, file, *fields)
-    return {name: value if name.endswith("Fns") else np.array(value, dtype=np.float64) for name, value in found.items()}
+    return {
+        name: value if name.endswith("Fns") else np.array(value, dtype=np.float64)
+        for name, value in found.items()
+    }

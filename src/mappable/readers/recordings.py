@@ -1,4 +1,6 @@
-"""Recordings (videos, bags): choose images along a track, and keep the chosen ones in a folder of frames."""
+"""Recordings (videos, bags): choose images along a track, and keep the chosen ones in a folder of
+frames.
+"""
 
 import math
 from collections.abc import Mapping
@@ -24,9 +26,11 @@ LONGEST_OFFSET = 1e9  # seconds, about thirty years; a larger offset is a mistak
 
 @dataclass(frozen=True)
 class Recording:
-    """Images over time: `time` (ns, rising) and `names` (of their files, without suffix) of all images.
+    """Images over time: `time` (ns, rising) and `names` (of their files, without suffix) of all
+    images.
 
-    `name` is the name of the sequence, and `file` the recording itself. `kind` is its plural in messages: "videos".
+    `name` is the name of the sequence, and `file` the recording itself. `kind` is its plural in
+    messages: "videos".
     """
 
     kind: str
@@ -36,16 +40,29 @@ class Recording:
     names: list[str]
 
     def choose(
-        self, route: Track, spacing: float, max_gap_s: float, found: Findings, usable: Bools | bool = True
+        self,
+        route: Track,
+        spacing: float,
+        max_gap_s: float,
+        found: Findings,
+        usable: Bools | bool = True,
     ) -> Ints:
-        """The rows of the chosen images: the first at or after each step of `spacing` along the track.
+        """The rows of the chosen images: the first at or after each step of `spacing` along the
+        track.
 
-        A spacing of 0 takes all images. Images outside the track, or in a gap of it, are never chosen.
+        A spacing of 0 takes all images. Images outside the track, or in a gap of it, are never
+        chosen.
         """
         poses = route.at(self.time)
         in_gap = poses.inside & (poses.gap_s > max_gap_s)
-        found.note(f"parts of {self.kind} are outside their track (left out)", self._stretches(~poses.inside))
-        gap = f"parts of {self.kind} are in a gap of more than {max_gap_s:g} s in their track (left out)"
+        found.note(
+            f"parts of {self.kind} are outside their track (left out)",
+            self._stretches(~poses.inside),
+        )
+        gap = (
+            f"parts of {self.kind} are in a gap of more than {max_gap_s:g} s in their track (left"
+            " out)"
+        )
         found.note(gap, self._stretches(in_gap))
         if not poses.inside.any():
             spans = f"the recording ({span(self.time)}) and its track ({span(route.time)})"
@@ -66,7 +83,13 @@ class Recording:
         ]
 
     def places(
-        self, rows: Ints, suffixes: list[str], folder: Path, frame: Frame, route: Track, course_jitter: float | None
+        self,
+        rows: Ints,
+        suffixes: list[str],
+        folder: Path,
+        frame: Frame,
+        route: Track,
+        course_jitter: float | None,
     ) -> Places:
         """The table of the images `rows`, whose files are in `folder`.
 
@@ -77,15 +100,20 @@ class Recording:
         yaw: Floats = poses.yaw
         if course_jitter is not None and np.isnan(route.yaw).all():
             yaw = course(route, time, course_jitter)
-        paths = [f"{folder.name}/{name}{suffix}" for name, suffix in zip(names, suffixes, strict=True)]
+        paths = [
+            f"{folder.name}/{name}{suffix}" for name, suffix in zip(names, suffixes, strict=True)
+        ]
         return drive_table(folder.parent, frame, self.name, paths, poses.xyz, yaw=yaw, time=time)
 
 
-def check_numbers(spacing: float, max_gap_s: float, offset_s: float = 0.0, zero_spacing: bool = False) -> None:
+def check_numbers(
+    spacing: float, max_gap_s: float, offset_s: float = 0.0, zero_spacing: bool = False
+) -> None:
     """Raise if an option of a reader of recordings is out of its range."""
     if not 0 < spacing < math.inf and not (zero_spacing and spacing == 0):
         raise BadInputError(
-            f"--spacing is {spacing}, expected a number {'of 0 or more' if zero_spacing else 'above 0'}"
+            f"--spacing is {spacing}, expected a number"
+            f" {'of 0 or more' if zero_spacing else 'above 0'}"
         )
     if not 0 < max_gap_s < math.inf:
         raise BadInputError(f"--max-gap-s is {max_gap_s}, expected a number above 0")
@@ -105,11 +133,15 @@ def frames_folder(recording: Path, name: str, frames: Path | None) -> Path:
 
 
 def claim(record: Path, own: Mapping[str, Any], recording: Path) -> None:
-    """Reserve the folder of the file `record` for one recording, so that frames of two recordings never mix."""
+    """Reserve the folder of the file `record` for one recording, so that frames of two recordings
+    never mix.
+    """
     folder = record.parent
     if record.is_file():
         if FORMAT.read(record) != own:
-            raise BadInputError(f"{folder}: holds frames of something other than {recording}; remove this folder")
+            raise BadInputError(
+                f"{folder}: holds frames of something other than {recording}; remove this folder"
+            )
     elif folder.exists() and any(not file.name.startswith(".") for file in folder.iterdir()):
         raise BadInputError(f"{folder}: holds other files; choose another folder with --frames")
     else:

@@ -1,14 +1,18 @@
-"""Readers by name: the modules of `formats/`, and those that other packages declare as entry points `mappable.readers`.
+"""Readers by name: the modules of `formats/`, and those that other packages declare as entry points
+`mappable.readers`.
 
-A reader is a module with a function `read(root, found, *, options) -> Places`. Its docstring is the documentation: the
-first line states what it reads, then comes the expected tree of files. `found` collects what the reader notes. The
-keyword-only arguments are options; an annotation holds the help: `camera: Annotated[str, "folder of images"] = "cam0"`.
+A reader is a module with a function `read(root, found, *, options) -> Places`. Its docstring is the
+documentation: the first line states what it reads, then comes the expected tree of files. `found`
+collects what the reader notes. The keyword-only arguments are options; an annotation holds the
+help: `camera: Annotated[str, "folder of images"] = "cam0"`.
 
 A module may also have:
 
-- `LAYOUT`: patterns of files below ROOT that show the format; `SCORE` says how specific they are (default: 1)
+- `LAYOUT`: patterns of files below ROOT that show the format; `SCORE` says how specific they are
+  (default: 1)
 - `fits(root)` instead: the evidence for the format, or ""
-- `TRIAL = False` if `fits` itself finds out whether the reader would refuse the folder, because reading takes long
+- `TRIAL = False` if `fits` itself finds out whether the reader would refuse the folder, because
+  reading takes long
 - `ONE_FILE = True` if ROOT may be a file
 - `REMARK`: what to check before a conversion
 - `SIZE`: default size of packed images
@@ -37,7 +41,8 @@ from mappable.readers.toolkit import is_image
 
 DEFAULT_SIZE: Size = (240, 180)
 GROUP = "mappable.readers"  # of entry points
-CLOSE = 0.5  # readers whose score is this near to the best are proposed, too: the format may be either
+# Readers whose score is this near to the best are proposed, too: the format may be either.
+CLOSE = 0.5
 TABLES = (".csv", ".parquet")
 
 
@@ -71,7 +76,9 @@ class Option:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A reader that fits, the file or folder that shows it, a remark about what to check, and how specific it is."""
+    """A reader that fits, the file or folder that shows it, a remark about what to check, and how
+    specific it is.
+    """
 
     reader: str
     evidence: str
@@ -110,7 +117,8 @@ class Reader:
         found = []
         for parameter in inspect.signature(self.module.read).parameters.values():
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-                kind, text = get_args(hints[parameter.name])  # the two parts of Annotated[kind, text]
+                # The two parts of Annotated[kind, text].
+                kind, text = get_args(hints[parameter.name])
                 found.append(Option(parameter.name, kind, text, parameter.default))
         return tuple(found)
 
@@ -119,8 +127,13 @@ class Reader:
         unknown = sorted(options.keys() - {option.name for option in self.options})
         if unknown:
             known = ", ".join(option.name for option in self.options) or "none"
-            raise BadInputError(f"reader {self.name!r} has no option {', '.join(unknown)}; its options: {known}")
-        return {one.name: one.checked(self.name, options.get(one.name, one.default)) for one in self.options}
+            raise BadInputError(
+                f"reader {self.name!r} has no option {', '.join(unknown)}; its options: {known}"
+            )
+        return {
+            one.name: one.checked(self.name, options.get(one.name, one.default))
+            for one in self.options
+        }
 
     def read(self, root: Path, options: dict[str, Any]) -> Places:
         """Read a collection; see `read_places`."""
@@ -137,7 +150,9 @@ class Reader:
         return places.noting(*found).in_time_order()
 
     def propose(self, root: Path, options: Mapping[str, Any]) -> "Proposal | BadInputError | None":
-        """A proposal, or the reason why the reader would refuse what looks like its format, or None."""
+        """A proposal, or the reason why the reader would refuse what looks like its format, or
+        None.
+        """
         ask = self.function("fits")
         if ask is None:
             layout: tuple[str, ...] = getattr(self.module, "LAYOUT", ())
@@ -164,7 +179,9 @@ def _declared() -> dict[str, EntryPoint]:
 
 def reader_names() -> list[str]:
     """The names of all readers, in alphabetical order."""
-    return sorted({module.name for module in pkgutil.iter_modules(formats.__path__)} | _declared().keys())
+    return sorted(
+        {module.name for module in pkgutil.iter_modules(formats.__path__)} | _declared().keys()
+    )
 
 
 def find_reader(name: str) -> Reader:
@@ -177,25 +194,33 @@ def find_reader(name: str) -> Reader:
 
 
 def read_places(reader: str, root: Path | str, **options: Any) -> Places:
-    """Read the image collection under `root` with the named reader. Every format enters through this function.
+    """Read the image collection under `root` with the named reader. Every format enters through
+    this function.
 
-    The rows of each sequence are in time order. The `notes` of the table list everything that was left out.
+    The rows of each sequence are in time order. The `notes` of the table list everything that was
+    left out.
     """
     return find_reader(reader).read(Path(root), options)
 
 
 def propose(root: Path, **options: Any) -> list[Proposal]:
-    """The readers that fit the folder or file `root`, the likeliest first, and others only if they are close.
+    """The readers that fit the folder or file `root`, the likeliest first, and others only if they
+    are close.
 
-    Each reader is asked, with those of the `options` that it has: one that would refuse the folder is not proposed.
+    Each reader is asked, with those of the `options` that it has: one that would refuse the folder
+    is not proposed.
     """
     if not root.exists():
         raise BadInputError(f"{root}: no such file or folder")
     answers = {name: find_reader(name).propose(root, options) for name in reader_names()}
-    fitting = sorted((one for one in answers.values() if isinstance(one, Proposal)), key=lambda one: -one.score)
+    fitting = sorted(
+        (one for one in answers.values() if isinstance(one, Proposal)), key=lambda one: -one.score
+    )
     if not fitting:
         refusals = (
-            f"it looks like {name}, but {one}" for name, one in answers.items() if isinstance(one, MappableError)
+            f"it looks like {name}, but {one}"
+            for name, one in answers.items()
+            if isinstance(one, MappableError)
         )
         raise BadInputError(f"{root}: {'; '.join(refusals) or _why_none(root)}")
     return [one for one in fitting if one.score >= fitting[0].score - CLOSE]
@@ -205,16 +230,25 @@ def _why_none(root: Path) -> str:
     """Why no reader fits, and what to do."""
     table = "list your images in a table with the columns path, x and y (reader 'manifest')"
     if root.is_file():
-        return f"no reader fits this file; give a video, a table or the folder of your images, or {table}"
+        return (
+            "no reader fits this file; give a video, a table or the folder of your images, or"
+            f" {table}"
+        )
     names = sorted(file.name for file in root.iterdir() if file.is_file())
     other = next((name for name in names if name.lower().endswith(TABLES)), None)
     if other is not None:
         return f"no reader fits: the table {other} has other columns; {table}"
     image = next(_images(root), None)
     if image is None:
-        return f"no reader fits: no images and no video are in it or its subfolders; give another folder, or {table}"
+        return (
+            "no reader fits: no images and no video are in it or its subfolders; give another"
+            f" folder, or {table}"
+        )
     where = image.relative_to(root)
-    return f"no reader fits: there is no table of positions, and {where} has no GPS in its EXIF data; {table}"
+    return (
+        f"no reader fits: there is no table of positions, and {where} has no GPS in its EXIF data;"
+        f" {table}"
+    )
 
 
 def _images(root: Path) -> Iterator[Path]:

@@ -14,7 +14,8 @@ from mappable.places.images import MAX_PIXELS_AT_FULL_SIZE
 
 PLAIN = re.compile(r"(rgba?|bgra?|mono|bayer_....)(8|16)")
 ALIASES = {"8UC1": "mono8", "8UC3": "bgr8", "8UC4": "bgra8"}
-YUV = {"yuv422": (1, 0, 2), "uyvy": (1, 0, 2), "yuv422_yuy2": (0, 1, 3), "yuyv": (0, 1, 3)}  # where Y, U and V begin
+# Where Y, U and V begin.
+YUV = {"yuv422": (1, 0, 2), "uyvy": (1, 0, 2), "yuv422_yuy2": (0, 1, 3), "yuyv": (0, 1, 3)}
 MAGIC = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
 
 
@@ -33,7 +34,9 @@ def raw_pixels(message: Any) -> Pixels:
     row = width * channels * depth
     if step < row or len(message.data) < step * (height - 1) + row:
         expected = f"at least {row} and {row * height:,} for {width}x{height} pixels of {encoding}"
-        raise BadInputError(f"step is {step} and data has {len(message.data):,} bytes, expected {expected}")
+        raise BadInputError(
+            f"step is {step} and data has {len(message.data):,} bytes, expected {expected}"
+        )
     data = np.frombuffer(message.data, dtype=np.uint8)
     lines = np.lib.stride_tricks.as_strided(data, (height, row), (step, 1), writeable=False)
     if depth == 2:  # the high byte of each number
@@ -47,7 +50,9 @@ def raw_pixels(message: Any) -> Pixels:
 
 
 def compressed_suffix(message: Any) -> str | None:
-    """The suffix of a file with the bytes of a sensor_msgs/CompressedImage; None if they must be decoded first."""
+    """The suffix of a file with the bytes of a sensor_msgs/CompressedImage; None if they must be
+    decoded first.
+    """
     data = bytes(message.data[:4])
     is_mosaic = str(message.format).startswith("bayer_")
     return None if is_mosaic else next((MAGIC[key] for key in MAGIC if data.startswith(key)), None)
@@ -57,7 +62,9 @@ def compressed_pixels(message: Any) -> Pixels:
     """The color image of a sensor_msgs/CompressedImage."""
     name = str(message.format)
     if "compressedDepth" in name:
-        raise BadInputError(f"format is {shown(name)}, which is a depth image; choose a topic with color images")
+        raise BadInputError(
+            f"format is {shown(name)}, which is a depth image; choose a topic with color images"
+        )
     try:
         with Image.open(io.BytesIO(bytes(message.data))) as image:
             _check_size(*image.size)
@@ -67,12 +74,16 @@ def compressed_pixels(message: Any) -> Pixels:
     except BadInputError:
         raise
     except Exception as error:  # Pillow can raise almost any exception on damaged data
-        raise BadInputError(f"the compressed image is damaged ({' '.join(str(error).split())[:80]})") from None
+        raise BadInputError(
+            f"the compressed image is damaged ({' '.join(str(error).split())[:80]})"
+        ) from None
 
 
 def _check_size(width: int, height: int) -> None:
     if not 0 < width * height <= MAX_PIXELS_AT_FULL_SIZE:
-        raise BadInputError(f"the image has {width}x{height} pixels, expected 1 to {MAX_PIXELS_AT_FULL_SIZE:,}")
+        raise BadInputError(
+            f"the image has {width}x{height} pixels, expected 1 to {MAX_PIXELS_AT_FULL_SIZE:,}"
+        )
 
 
 def _demosaic(mosaic: Pixels, encoding: str) -> Pixels:
@@ -81,7 +92,9 @@ def _demosaic(mosaic: Pixels, encoding: str) -> Pixels:
     if pattern not in get_args(Bayer):
         raise BadInputError(f"encoding is {shown(encoding)}, expected a pattern of r, g and b")
     if min(mosaic.shape) < 2:
-        raise BadInputError(f"a Bayer mosaic of {mosaic.shape[1]}x{mosaic.shape[0]} pixels has not all colors")
+        raise BadInputError(
+            f"a Bayer mosaic of {mosaic.shape[1]}x{mosaic.shape[0]} pixels has not all colors"
+        )
     return demosaic(np.ascontiguousarray(mosaic), cast(Bayer, pattern))
 
 
@@ -92,5 +105,9 @@ def _from_yuv(lines: Pixels, encoding: str) -> Pixels:
     planes = [Image.fromarray(np.ascontiguousarray(lines[:, y::2]))]
     for start in (u, v):
         shared = np.repeat(lines[:, start::4], 2, axis=1)
-        planes.append(Image.fromarray(np.ascontiguousarray(np.pad(shared, ((0, 0), (0, 1)), mode="edge")[:, :width])))
+        planes.append(
+            Image.fromarray(
+                np.ascontiguousarray(np.pad(shared, ((0, 0), (0, 1)), mode="edge")[:, :width])
+            )
+        )
     return np.asarray(Image.merge("YCbCr", planes).convert("RGB")).reshape(height, width, 3)

@@ -1,4 +1,6 @@
-"""Telemetry of cameras: GPMF (GoPro) and CAMM tracks inside MP4 files, DJI subtitles, and NMEA logs."""
+"""Telemetry of cameras: GPMF (GoPro) and CAMM tracks inside MP4 files, DJI subtitles, and NMEA
+logs.
+"""
 
 import re
 import struct
@@ -23,11 +25,16 @@ from mappable.readers.video_files import opened
 from mappable.times import from_datetime
 
 SRT_CUE = re.compile(r"(\d{1,3}):(\d\d):(\d\d)[,.](\d{3})\s*-->")
-SRT_DEGREES = re.compile(r"\[\s*(lat|lon)\w*\s*[:=]\s*(-?\d+(?:\.\d+)?)")  # some drones write [longtitude: 8.5]
+# Some drones write [longtitude: 8.5].
+SRT_DEGREES = re.compile(r"\[\s*(lat|lon)\w*\s*[:=]\s*(-?\d+(?:\.\d+)?)")
 SRT_HEIGHT = re.compile(r"(?:abs_alt|\[\s*altitude)\s*:\s*(-?\d+(?:\.\d+)?)")
-SRT_GPS = re.compile(r"GPS\s*\(\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)")  # longitude first
+# Longitude first.
+SRT_GPS = re.compile(
+    r"GPS\s*\(\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)"
+)
 NMEA = re.compile(r"\$(..(RMC|GGA),(.*))\*([0-9A-Fa-f]{2})\s*$")
-GPS_EPOCH, LEAP_SECONDS = datetime(1980, 1, 6, tzinfo=UTC), 18  # between GPS time and UTC, since 2017
+# Between GPS time and UTC, since 2017.
+GPS_EPOCH, LEAP_SECONDS = datetime(1980, 1, 6, tzinfo=UTC), 18
 GPMF_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 DEEPEST = 8  # levels of nesting in GPMF; cameras write three
 FIX_2D = 2  # the least fix with a position
@@ -35,24 +42,32 @@ GPS9 = np.dtype([("numbers", ">i4", 7), ("dop", ">u2"), ("fix", ">u2")])
 CAMM_SHORTEST = 12  # bytes of the shortest sample
 CAMM_5, CAMM_6 = struct.Struct("<3d"), struct.Struct("<di2df")
 Payload = tuple[int, int, bytes]  # time since the first frame and length, both in ns, and content
-Fix = tuple[int, float, float, float, int]  # ns, degrees north and east, metres; UTC in ns, 0 if unknown
+# Ns, degrees north and east, metres; UTC in ns, 0 if unknown.
+Fix = tuple[int, float, float, float, int]
 
 
 def read_telemetry(file: Path, found: Findings) -> TrackPoints | None:
-    """The positions in the GPMF or CAMM track of a video, with times since its first frame; None without a track."""
+    """The positions in the GPMF or CAMM track of a video, with times since its first frame; None
+    without a track.
+    """
     payloads: dict[int, list[Payload]] = defaultdict(list)
     with opened(file) as (container, stream):
         start = _since_zero(stream, stream.start_time or 0)
         for packet in container.demux(container.streams.data) if container.streams.data else ():
             if packet.pts is not None and packet.size > 0:
-                time, length = (_since_zero(packet.stream, ticks) for ticks in (packet.pts, packet.duration or 0))
+                time, length = (
+                    _since_zero(packet.stream, ticks)
+                    for ticks in (packet.pts, packet.duration or 0)
+                )
                 payloads[packet.stream.index].append((time - start, length, bytes(packet)))
     tracks = [(_kind(parts[0][2]), parts) for parts in payloads.values()]
     kind, parts = max(tracks, key=lambda track: track[0], default=("", []))
     fixes = list({"GPMF": _gpmf_fixes, "CAMM": _camm_fixes}[kind](file, parts)) if kind else []
     if not fixes:
         return None
-    first = next((utc - time for time, north, east, _, utc in fixes if utc and (north or east)), None)
+    first = next(
+        (utc - time for time, north, east, _, utc in fixes if utc and (north or east)), None
+    )
     labels = [f"{kind} position {number}" for number in range(len(fixes))]
     item = f"{file.name}: {len(fixes):,} in its {kind} track"
     found.note("videos have positions of their own", [item], warning=False)
@@ -67,19 +82,32 @@ def _kind(content: bytes) -> str:
     """The kind of a data track, by its first payload; "" if it has no positions."""
     if content.startswith(b"DEVC"):
         return "GPMF"
-    # Time codes are data, too, of 4 bytes. A CAMM sample has a header of 4 bytes, with the kinds 0 to 7.
-    is_camm = len(content) >= CAMM_SHORTEST and content[:2] == b"\0\0" and content[2] <= 7 and content[3] == 0
+    # Time codes are data, too, of 4 bytes. A CAMM sample has a header of 4 bytes, with the kinds 0
+    # to 7.
+    is_camm = (
+        len(content) >= CAMM_SHORTEST
+        and content[:2] == b"\0\0"
+        and content[2] <= 7
+        and content[3] == 0
+    )
     return "CAMM" if is_camm else ""
 
 
 def _track(
-    file: Path, labels: list[str], fixes: Sequence[Fix], *, since_start: bool, start: int | None = None
+    file: Path,
+    labels: list[str],
+    fixes: Sequence[Fix],
+    *,
+    since_start: bool,
+    start: int | None = None,
 ) -> TrackPoints:
     numbers = np.array([fix[1:4] for fix in fixes], dtype=np.float64)
     up = np.where(np.abs(numbers[:, 2]) <= MAX_COORDINATE, numbers[:, 2], np.nan)
     time = np.array([fix[0] for fix in fixes], dtype=np.int64)
     north, east = numbers[:, 0], numbers[:, 1]
-    return TrackPoints(file, labels, time, east, north, up, unknown(len(fixes)), True, since_start, start)
+    return TrackPoints(
+        file, labels, time, east, north, up, unknown(len(fixes)), True, since_start, start
+    )
 
 
 # GPMF: https://github.com/gopro/gpmf-parser has the format.
@@ -97,7 +125,10 @@ def _streams(file: Path, data: bytes, depth: int = 0) -> Iterator[dict[bytes, by
         if key == b"\0\0\0\0":  # padding at the end
             break
         if at + 8 + length > len(data):
-            what = f"{key.decode('ascii', 'replace')!r} states {length:,} bytes, but {len(data) - at - 8:,} are left"
+            what = (
+                f"{key.decode('ascii', 'replace')!r} states {length:,} bytes, but"
+                f" {len(data) - at - 8:,} are left"
+            )
             raise BadInputError(f"{file}: its GPMF track is damaged ({what})")
         entries[key] = data[at + 8 : at + 8 + length]
         if kind == b"\0":
@@ -118,7 +149,9 @@ def _gpmf_fixes(file: Path, payloads: Sequence[Payload]) -> Iterator[Fix]:
                 raise BadInputError(f"{file}: its GPMF track is damaged ({problem})")
             rows, fixed, utc = _gps9(stream, scales) if key == b"GPS9" else _gps5(stream, scales)
             positions = rows[:, :3] * np.column_stack([fixed, fixed, np.ones(len(rows))])
-            for row, ((north, east, up), moment) in enumerate(zip(positions.tolist(), utc, strict=True)):
+            for row, ((north, east, up), moment) in enumerate(
+                zip(positions.tolist(), utc, strict=True)
+            ):
                 yield start + length * row // len(rows), north, east, up, moment
 
 
@@ -132,9 +165,14 @@ def _gps9(stream: dict[bytes, bytes], scales: Any) -> tuple[Any, Any, list[int]]
 
 
 def _gps5(stream: dict[bytes, bytes], scales: Any) -> tuple[Any, Any, list[int]]:
-    """Rows of 5 numbers. The kind of fix, and the time of the first row, are in entries of their own."""
+    """Rows of 5 numbers. The kind of fix, and the time of the first row, are in entries of their
+    own.
+    """
     content, fix = stream[b"GPS5"], stream.get(b"GPSF", b"")
-    rows = np.frombuffer(content, dtype=">i4", count=len(content) // 20 * 5).reshape(-1, 5) / scales[:5]
+    rows = (
+        np.frombuffer(content, dtype=">i4", count=len(content) // 20 * 5).reshape(-1, 5)
+        / scales[:5]
+    )
     fixed = len(fix) < 4 or int.from_bytes(fix[:4], "big") >= FIX_2D
     try:
         text = stream.get(b"GPSU", b"").decode()[:16]
@@ -154,7 +192,9 @@ def _camm_fixes(file: Path, samples: Sequence[Payload]) -> Iterator[Fix]:
         if layout is None:
             continue
         if len(content) < 4 + layout.size:
-            raise BadInputError(f"{file}: its CAMM track is damaged (sample {number} has {len(content)} bytes)")
+            raise BadInputError(
+                f"{file}: its CAMM track is damaged (sample {number} has {len(content)} bytes)"
+            )
         values = layout.unpack_from(content, 4)
         if kind == 5:
             yield time, *values, 0
@@ -175,7 +215,9 @@ def _from_gps_time(seconds: float) -> int:
 
 
 def read_srt(file: Path) -> TrackPoints:
-    """The subtitles of a DJI drone: a cue per frame or second, with its position; times since the first frame."""
+    """The subtitles of a DJI drone: a cue per frame or second, with its position; times since the
+    first frame.
+    """
     with reading(file):
         text = file.read_text("utf-8-sig", errors="replace")
     cues = [*SRT_CUE.finditer(text)]
@@ -200,7 +242,9 @@ def read_srt(file: Path) -> TrackPoints:
 
 
 def read_nmea(file: Path, found: Findings) -> TrackPoints:
-    """An NMEA 0183 log: times and positions of its RMC sentences, altitudes of the GGA sentences of the same time."""
+    """An NMEA 0183 log: times and positions of its RMC sentences, altitudes of the GGA sentences of
+    the same time.
+    """
     with reading(file):
         lines = file.read_text("ascii", errors="replace").splitlines()
     fixes, labels, bad = list[tuple[str, Fix]](), list[str](), list[str]()
@@ -214,9 +258,14 @@ def read_nmea(file: Path, found: Findings) -> TrackPoints:
                 if match[2] == "GGA" and words[8]:
                     heights[words[0]] = float(words[8])
                 elif match[2] == "RMC" and words[1] == "A":
-                    second = datetime.strptime(f"{words[8]} {words[0][:6]}", "%d%m%y %H%M%S").replace(tzinfo=UTC)
+                    second = datetime.strptime(
+                        f"{words[8]} {words[0][:6]}", "%d%m%y %H%M%S"
+                    ).replace(tzinfo=UTC)
                     time = from_datetime(second) + round(float(f"0{words[0][6:]}") * 1e9)
-                    place = _nmea_degrees(words[2], words[3], "NS"), _nmea_degrees(words[4], words[5], "EW")
+                    place = (
+                        _nmea_degrees(words[2], words[3], "NS"),
+                        _nmea_degrees(words[4], words[5], "EW"),
+                    )
                     fixes.append((words[0], (time, *place, np.nan, 0)))
                     labels.append(f"row {number}")
             except (ValueError, IndexError, OverflowError):

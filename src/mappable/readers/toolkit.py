@@ -1,7 +1,8 @@
-"""What readers share: find files, match images with poses, check rotations, and make the table of a drive.
+"""What readers share: find files, match images with poses, check rotations, and make the table of a
+drive.
 
-Rows of files are read with `mappable.tables`, whose errors name file, row, column and value. Poses at the times of
-images come from `mappable.readers.tracks`.
+Rows of files are read with `mappable.tables`, whose errors name file, row, column and value. Poses
+at the times of images come from `mappable.readers.tracks`.
 """
 
 import os
@@ -33,10 +34,12 @@ ROUNDING = 1e-6  # in the last row of a pose
 
 
 def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yield every folder below `root`, sorted: its path relative to `root` ("" for `root`), its folders and its files.
+    """Yield every folder below `root`, sorted: its path relative to `root` ("" for `root`), its
+    folders and its files.
 
-    Links are followed; each folder is visited once. Hidden files and folders, and the output of `mappable convert`, are
-    skipped. As with `os.walk`, a folder that the caller removes from the list is not visited.
+    Links are followed; each folder is visited once. Hidden files and folders, and the output of
+    `mappable convert`, are skipped. As with `os.walk`, a folder that the caller removes from the
+    list is not visited.
     """
 
     def fail(error: OSError) -> None:
@@ -50,7 +53,11 @@ def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
             continue
         seen.add(real)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield "" if path == "." else path, folders, sorted(name for name in files if not name.startswith("."))
+        yield (
+            "" if path == "." else path,
+            folders,
+            sorted(name for name in files if not name.startswith(".")),
+        )
 
 
 def join(folder: str, name: str) -> str:
@@ -72,17 +79,22 @@ def is_image(name: str) -> bool:
 
 def image_files(root: Path) -> list[Path]:
     """All image files below `root`, sorted by path."""
-    return sorted(root / folder / name for folder, _, names in walk(root) for name in names if is_image(name))
+    return sorted(
+        root / folder / name for folder, _, names in walk(root) for name in names if is_image(name)
+    )
 
 
 def list_folder(folder: Path) -> list[str]:
-    """The names in a folder that are not hidden, sorted. Plain names, because 100,000 Path objects are slow."""
+    """The names in a folder that are not hidden, sorted. Plain names, because 100,000 Path objects
+    are slow.
+    """
     with os.scandir(folder) as entries:
         return sorted(entry.name for entry in entries if not entry.name.startswith("."))
 
 
 def homes(root: Path, marker: str, missing: str, *, levels: int = 2) -> dict[str, Path]:
-    """The folders that contain `marker`, by name: the root itself, or else those on the first level that has some.
+    """The folders that contain `marker`, by name: the root itself, or else those on the first level
+    that has some.
 
     Raise the error `missing` if there are none.
     """
@@ -90,7 +102,11 @@ def homes(root: Path, marker: str, missing: str, *, levels: int = 2) -> dict[str
     for level in range(levels):
         found = sorted(path.parents[up] for path in root.glob("*/" * level + marker))
         if found:
-            return {folder.resolve().name: folder for folder in found if level == 0 or not folder.name.startswith(".")}
+            return {
+                folder.resolve().name: folder
+                for folder in found
+                if level == 0 or not folder.name.startswith(".")
+            }
     raise BadInputError(f"{root}: {missing}")
 
 
@@ -102,8 +118,12 @@ def having(homes: Mapping[str, Path], inside: str, found: Findings, text: str) -
 
 
 def chosen(root: Path, wanted: str | None, known: Collection[str], what: str) -> list[str]:
-    """The names in a list such as "00,05"; without a list, all known names. An unknown name raises an error."""
-    names = list(dict.fromkeys(name.strip() for name in wanted.split(","))) if wanted else list(known)
+    """The names in a list such as "00,05"; without a list, all known names. An unknown name raises
+    an error.
+    """
+    names = (
+        list(dict.fromkeys(name.strip() for name in wanted.split(","))) if wanted else list(known)
+    )
     for name in names:
         if name not in known:
             raise BadInputError(f"{root}: no {what} {name!r}; found: {', '.join(known) or 'none'}")
@@ -115,8 +135,8 @@ def numbered_images(
 ) -> dict[int, str]:
     """The images of a folder by the number in their names, rising; each is a path below `root`.
 
-    `pattern` is that of the number: a count, or a time in `unit`, which becomes nanoseconds. Images that are not
-    `named` so, and repeated numbers, are noted.
+    `pattern` is that of the number: a count, or a time in `unit`, which becomes nanoseconds. Images
+    that are not `named` so, and repeated numbers, are noted.
     """
     number, inside, scale = re.compile(pattern, re.ASCII), below(root, folder), 10 ** DECIMALS[unit]
     images: dict[int, str] = {}
@@ -135,11 +155,18 @@ def numbered_images(
 
 
 def paired(
-    images: Mapping[int, str], numbers: Sequence[int], name: str, found: Findings, *, few: bool = False
+    images: Mapping[int, str],
+    numbers: Sequence[int],
+    name: str,
+    found: Findings,
+    *,
+    few: bool = False,
 ) -> tuple[list[str], Ints]:
-    """The images with a pose: their paths, and the rows of their poses, whose `numbers` are those of the images.
+    """The images with a pose: their paths, and the rows of their poses, whose `numbers` are those
+    of the images.
 
-    What has no partner is noted. With `few`, only few images have poses, so the others are counted, not listed.
+    What has no partner is noted. With `few`, only few images have poses, so the others are counted,
+    not listed.
     """
     row_of = {number: row for row, number in enumerate(numbers)}
     posed = [number for number in images if number in row_of]
@@ -149,7 +176,9 @@ def paired(
     else:
         found.note("images have no pose (left out)", unposed)
     found.count("drives have poses without an image", name, len(row_of) - len(posed), len(row_of))
-    return [images[number] for number in posed], np.array([row_of[number] for number in posed], dtype=np.int64)
+    return [images[number] for number in posed], np.array(
+        [row_of[number] for number in posed], dtype=np.int64
+    )
 
 
 # Rows of files
@@ -160,7 +189,9 @@ def unknown(count: int) -> Floats:
     return np.full(count, np.nan)
 
 
-def columns(table: Table, names: Sequence[str], low: float = -np.inf, high: float = np.inf) -> Floats:
+def columns(
+    table: Table, names: Sequence[str], low: float = -np.inf, high: float = np.inf
+) -> Floats:
     """Columns of numbers (n, columns) from `low` to `high`."""
     return np.column_stack([table.numbers(name, low, high) for name in names])
 
@@ -174,20 +205,26 @@ def unit_quaternions(table: Table, names: Sequence[str]) -> Floats:
     if len(wrong):
         row = int(wrong[0])
         values = " ".join(table.columns[name][row] for name in names)
-        raise BadInputError(f"{table.where(row)}: the quaternion {values} has length {lengths[row, 0]:g}, not 1")
+        raise BadInputError(
+            f"{table.where(row)}: the quaternion {values} has length {lengths[row, 0]:g}, not 1"
+        )
     unit: Floats = quaternions / lengths
     return unit
 
 
 def check_poses(matrices: Floats, where: Callable[[int], str]) -> None:
-    """Raise if a matrix (n, 3 or 4, 4) is not a pose: a rotation, a translation and, in the last row, 0 0 0 1."""
+    """Raise if a matrix (n, 3 or 4, 4) is not a pose: a rotation, a translation and, in the last
+    row, 0 0 0 1.
+    """
     near = np.array((np.abs(matrices) <= MAX_COORDINATE).all(axis=(1, 2)))
     good = near & are_rotations(np.where(near[:, None, None], matrices, 0)[:, :3, :3])
     good &= (np.abs(matrices[:, 3:] - (0, 0, 0, 1)) <= ROUNDING).all(axis=(1, 2))
     if not good.all():
         row = int(np.flatnonzero(~good)[0])
         text = "; ".join(" ".join(f"{value:g}" for value in line) for line in matrices[row])
-        raise BadInputError(f"{where(row)}: [{text}] is not a pose of a rotation matrix and a translation")
+        raise BadInputError(
+            f"{where(row)}: [{text}] is not a pose of a rotation matrix and a translation"
+        )
 
 
 @contextmanager
@@ -200,7 +237,9 @@ def naming_lens(where: str, remedy: str = "") -> Iterator[None]:
 
 
 def read_poses(file: Path, names: Sequence[str], rows: int = 3) -> tuple[Table, Floats]:
-    """A text file of poses: its table, and the matrices (n, `rows`, 4) of its last columns, row by row."""
+    """A text file of poses: its table, and the matrices (n, `rows`, 4) of its last columns, row by
+    row.
+    """
     table = read_words(file, names)
     matrices = columns(table, names[-4 * rows :]).reshape(-1, rows, 4)
     check_poses(matrices, table.where)
@@ -208,14 +247,20 @@ def read_poses(file: Path, names: Sequence[str], rows: int = 3) -> tuple[Table, 
 
 
 def image_times(file: Path, rows: Sequence[int] | Ints) -> Ints:
-    """The times (ns) of some images by number, from lines such as 2011-09-26 13:02:25.96; unknown without the file."""
+    """The times (ns) of some images by number, from lines such as 2011-09-26 13:02:25.96; unknown
+    without the file.
+    """
     numbers = [int(row) for row in rows]
     if not file.is_file() or not numbers:
         return np.full(len(numbers), NO_TIME)
     table = read_words(file, ["date", "time"])
     if len(table) <= max(numbers):
-        raise BadInputError(f"{file}: {len(table)} times, expected {max(numbers) + 1} or more, one per image")
-    moments = [" ".join(words) for words in zip(table.columns["date"], table.columns["time"], strict=True)]
+        raise BadInputError(
+            f"{file}: {len(table)} times, expected {max(numbers) + 1} or more, one per image"
+        )
+    moments = [
+        " ".join(words) for words in zip(table.columns["date"], table.columns["time"], strict=True)
+    ]
     return replace(table, columns={"time": moments}).at(numbers).times("time", "s")
 
 
@@ -225,12 +270,16 @@ def image_times(file: Path, rows: Sequence[int] | Ints) -> Ints:
 def in_one_plane(
     latitude: Floats, longitude: Floats, where: Callable[[int], str], name: str | None = None
 ) -> tuple[Frame, Floats, Floats]:
-    """The frame of points in degrees, and their x and y. A point too far from the others raises, named by `where`."""
+    """The frame of points in degrees, and their x and y. A point too far from the others raises,
+    named by `where`.
+    """
     frame, x, y = frame_from_latlon(latitude, longitude, name)
     far = np.flatnonzero(~(np.hypot(x, y) < MAX_RADIUS))  # also if the projection fails
     if len(far):
         at = f"{latitude[far[0]]:g}, {longitude[far[0]]:g}"
-        problem = f"is more than {MAX_RADIUS / 1000:,.0f} km from the median, too far for one flat frame"
+        problem = (
+            f"is more than {MAX_RADIUS / 1000:,.0f} km from the median, too far for one flat frame"
+        )
         raise BadInputError(f"{where(int(far[0]))}: {at} {problem}; convert the parts separately")
     return frame, x, y
 
@@ -241,9 +290,17 @@ def short_path(file: Path) -> str:
 
 
 def drive_table(
-    root: Path, frame: Frame, name: str, paths: Sequence[str], xyz: Floats, prefix: str = "", **values: Any
+    root: Path,
+    frame: Frame,
+    name: str,
+    paths: Sequence[str],
+    xyz: Floats,
+    prefix: str = "",
+    **values: Any,
 ) -> Places:
-    """The table of one drive; ids are the names of the images without suffix behind `prefix` (default: the drive)."""
+    """The table of one drive; ids are the names of the images without suffix behind `prefix`
+    (default: the drive).
+    """
     x, y, z = xyz.T
     files = (path.rpartition("/")[2] for path in paths)
     ids = [f"{prefix or name}/{file.rpartition('.')[0] or file}" for file in files]
@@ -263,7 +320,9 @@ def no_places(root: Path) -> Places:
 
 @contextmanager
 def naming(where: Callable[[int], str] | str) -> Iterator[None]:
-    """Context in which the error for a bad place names its row in a file instead of its row in the table."""
+    """Context in which the error for a bad place names its row in a file instead of its row in the
+    table.
+    """
     try:
         yield
     except BadRowError as error:
@@ -273,5 +332,8 @@ def naming(where: Callable[[int], str] | str) -> Iterator[None]:
 
 def compare_with_paper(places: Places, counts: Mapping[str, int], found: Findings) -> None:
     """Note the number of images of each split, next to that of the paper."""
-    parts = (f"{split} {len(places.where(split=split)):,} images (paper: {paper:,})" for split, paper in counts.items())
+    parts = (
+        f"{split} {len(places.where(split=split)):,} images (paper: {paper:,})"
+        for split, paper in counts.items()
+    )
     found.say("; ".join(parts), warning=False)

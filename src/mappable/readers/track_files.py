@@ -27,9 +27,9 @@ CHILDREN = {"altitude": "ele", "time": "time"}
 class TrackPoints:
     """The points of one file, in the coordinates of the file.
 
-    `east` and `north` are longitude and latitude in degrees if `in_degrees` is True, else x and y. `up` is altitude or
-    z. `yaw` is in radians counter-clockwise from east. `up` and `yaw` are NaN if unknown. `labels` has the name of each
-    point in the file, for messages.
+    `east` and `north` are longitude and latitude in degrees if `in_degrees` is True, else x and y.
+    `up` is altitude or z. `yaw` is in radians counter-clockwise from east. `up` and `yaw` are NaN
+    if unknown. `labels` has the name of each point in the file, for messages.
     """
 
     file: Path
@@ -40,12 +40,16 @@ class TrackPoints:
     up: Floats
     yaw: Floats
     in_degrees: bool
-    since_start: bool = False  # times count from the first frame of a video, as in its own telemetry
-    start: int | None = None  # then: the time (ns since 1970) of the first frame, if the telemetry knows it
+    # Times count from the first frame of a video, as in its own telemetry.
+    since_start: bool = False
+    # then: the time (ns since 1970) of the first frame, if the telemetry knows it.
+    start: int | None = None
 
     def __getitem__(self, rows: Ints | Bools) -> "TrackPoints":
         labels = np.array(self.labels, dtype=object)[rows].tolist()
-        columns = {name: getattr(self, name)[rows] for name in ("time", "east", "north", "up", "yaw")}
+        columns = {
+            name: getattr(self, name)[rows] for name in ("time", "east", "north", "up", "yaw")
+        }
         return replace(self, labels=labels, **columns)
 
     def where(self, row: int) -> str:
@@ -54,7 +58,8 @@ class TrackPoints:
     def ordered(self, found: Findings) -> "TrackPoints":
         """The points with a fix, in strictly increasing time; each correction is noted.
 
-        Points at latitude 0, longitude 0 have no fix. If several points have the same time, the first is kept.
+        Points at latitude 0, longitude 0 have no fix. If several points have the same time, the
+        first is kept.
         """
 
         def note(text: str, points: TrackPoints) -> None:
@@ -77,7 +82,9 @@ class TrackPoints:
 
 
 def read_track(file: Path, found: Findings) -> TrackPoints:
-    """Read a .gpx file, or a table (.csv, .parquet) with `time` and positions, or the log of a camera or receiver."""
+    """Read a .gpx file, or a table (.csv, .parquet) with `time` and positions, or the log of a
+    camera or receiver.
+    """
     from mappable.readers.telemetry import read_nmea, read_srt
 
     kind = file.suffix.lower()
@@ -90,12 +97,18 @@ def read_track(file: Path, found: Findings) -> TrackPoints:
 
 
 def in_frames(tracks: Sequence[TrackPoints], local_name: str) -> list[tuple[Frame, Track]]:
-    """Each track in metres. Tracks in degrees share one UTM frame; tracks in x and y share the frame `local_name`."""
+    """Each track in metres. Tracks in degrees share one UTM frame; tracks in x and y share the
+    frame `local_name`.
+    """
     frames, local = {False: Frame(local_name)}, [points for points in tracks if points.in_degrees]
     if local:
-        latitude, longitude = (np.concatenate([getattr(one, name) for one in local]) for name in ("north", "east"))
+        latitude, longitude = (
+            np.concatenate([getattr(one, name) for one in local]) for name in ("north", "east")
+        )
         labels = [(points, row) for points in local for row in range(len(points.time))]
-        frames[True], x, y = in_one_plane(latitude, longitude, lambda row: labels[row][0].where(labels[row][1]))
+        frames[True], x, y = in_one_plane(
+            latitude, longitude, lambda row: labels[row][0].where(labels[row][1])
+        )
         ends = np.cumsum([len(points.time) for points in local])[:-1]
         metres = zip(np.split(x, ends), np.split(y, ends), strict=True)
     placed = []
@@ -107,7 +120,9 @@ def in_frames(tracks: Sequence[TrackPoints], local_name: str) -> list[tuple[Fram
 
 
 class _NoDoctype(ElementTree.TreeBuilder):
-    """Builds a tree, but raises at a document type: GPX has none, and its entities can expand without limit."""
+    """Builds a tree, but raises at a document type: GPX has none, and its entities can expand
+    without limit.
+    """
 
     def doctype(self, name: str, public_id: str | None, system_id: str | None) -> None:
         raise ValueError("GPX must not have a document type (<!DOCTYPE …>)")
@@ -116,21 +131,30 @@ class _NoDoctype(ElementTree.TreeBuilder):
 def _read_gpx(file: Path) -> Table:
     """The track points as a table; messages call a row a point."""
     try:
-        # Untrusted XML is dangerous because of entities. They need a document type, which _NoDoctype rejects.
+        # Untrusted XML is dangerous because of entities. They need a document type, which
+        # _NoDoctype rejects.
         with reading(file):
             root = ElementTree.parse(file, ElementTree.XMLParser(target=_NoDoctype())).getroot()  # noqa: S314
-    except (ElementTree.ParseError, ValueError, LookupError) as error:  # the last two: also an unknown encoding
+    # The last two: also an unknown encoding.
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
         raise BadInputError(f"{file}: not well-formed XML ({error})") from None
     if _local_name(root) != "gpx":
-        raise BadInputError(f"{file}: not a GPX file; the root element is {_local_name(root)}, expected gpx")
+        raise BadInputError(
+            f"{file}: not a GPX file; the root element is {_local_name(root)}, expected gpx"
+        )
     elements = [element for element in root.iter() if _local_name(element) == "trkpt"]
     if not elements:
         why = "waypoints and routes cannot be used, because they have no times"
         raise BadInputError(f"{file}: no track points (trkpt); {why}")
-    fields = [{_local_name(child): (child.text or "").strip() for child in element} for element in elements]
+    fields = [
+        {_local_name(child): (child.text or "").strip() for child in element}
+        for element in elements
+    ]
     if not any("time" in values for values in fields):
         raise BadInputError(f"{file}: no track point has a time; record the track with times")
-    texts = {ours: [element.get(name, "") for element in elements] for ours, name in ATTRIBUTES.items()}
+    texts = {
+        ours: [element.get(name, "") for element in elements] for ours, name in ATTRIBUTES.items()
+    }
     texts |= {ours: [values.get(name, "") for values in fields] for ours, name in CHILDREN.items()}
     table = Table(file, texts, list(range(1, len(elements) + 1)), "point", ATTRIBUTES | CHILDREN)
     numbers = np.array([bool(NUMBER.fullmatch(text)) for text in texts["time"]], dtype=bool)

@@ -22,7 +22,8 @@ from mappable.tables import Table
 
 @dataclass(frozen=True)
 class Track:
-    """Samples in strictly increasing time (ns): positions (n, 3) and yaw in radians; z and yaw are NaN if unknown.
+    """Samples in strictly increasing time (ns): positions (n, 3) and yaw in radians; z and yaw are
+    NaN if unknown.
 
     `turns` are the rotations from body to original coordinates, if they are known.
     """
@@ -39,14 +40,23 @@ class Track:
         if len(late):
             row = int(late[0]) + 1
             raise BadInputError(
-                f"sample {row} of the track: time is {self.time[row]}, expected more than {self.time[row - 1]}"
+                f"sample {row} of the track: time is {self.time[row]}, expected more than"
+                f" {self.time[row - 1]}"
             )
 
     @classmethod
     def ordered(
-        cls, table: Table, time: Ints, xyz: Floats, found: Findings, yaw: Floats | None = None, turns: Any = None
+        cls,
+        table: Table,
+        time: Ints,
+        xyz: Floats,
+        found: Findings,
+        yaw: Floats | None = None,
+        turns: Any = None,
     ) -> "Track":
-        """The rows of a table in order of time; unordered and repeated times are noted. `turns` are quaternions."""
+        """The rows of a table in order of time; unordered and repeated times are noted. `turns` are
+        quaternions.
+        """
         rows, late, again = rising(time)
         where = short_path(table.file)
         for text, bad in (
@@ -55,17 +65,23 @@ class Track:
         ):
             found.note(text, (f"{where}, row {table.row_numbers[row]}" for row in bad))
         rotations = None if turns is None else Rotation.from_quat(turns[rows])
-        return cls(time[rows], xyz[rows], unknown(len(rows)) if yaw is None else yaw[rows], rotations)
+        return cls(
+            time[rows], xyz[rows], unknown(len(rows)) if yaw is None else yaw[rows], rotations
+        )
 
     def at(self, time: Ints) -> "PosesAt":
-        """The poses at `time` (ns), linear between the samples before and after; yaw turns along the shorter arc.
+        """The poses at `time` (ns), linear between the samples before and after; yaw turns along
+        the shorter arc.
 
-        For a time outside the track, `inside` is False and the pose is that of the nearest end of the track.
+        For a time outside the track, `inside` is False and the pose is that of the nearest end of
+        the track.
         """
         after = np.searchsorted(self.time, time).clip(max=len(self.time) - 1)
         before = np.where(self.time[after] <= time, after, (after - 1).clip(min=0))
         span = (self.time[after] - self.time[before]).astype(np.float64)
-        share = np.divide(time - self.time[before], span, out=np.zeros(len(span)), where=span > 0).clip(0, 1)
+        share = np.divide(
+            time - self.time[before], span, out=np.zeros(len(span)), where=span > 0
+        ).clip(0, 1)
         xyz = self.xyz[before] + share[:, None] * (self.xyz[after] - self.xyz[before])
         yaw = interpolate_yaw(self.yaw[before], self.yaw[after], share)
         inside = (time >= self.time[0]) & (time <= self.time[-1])
@@ -74,7 +90,9 @@ class Track:
 
 @dataclass(frozen=True)
 class PosesAt:
-    """Interpolated poses of a track, with the samples before and after, and the time between them in seconds."""
+    """Interpolated poses of a track, with the samples before and after, and the time between them
+    in seconds.
+    """
 
     track: Track
     xyz: Floats
@@ -98,7 +116,10 @@ class PosesAt:
         if not max_gap_s > 0:
             raise BadInputError(f"max_gap_s is {max_gap_s}, expected a number above 0")
         in_gap = self.inside & (self.gap_s > max_gap_s)
-        found.note(f"images are outside {track} (left out)", (names[row] for row in np.flatnonzero(~self.inside)))
+        found.note(
+            f"images are outside {track} (left out)",
+            (names[row] for row in np.flatnonzero(~self.inside)),
+        )
         gaps = (f"{names[row]} ({self.gap_s[row]:.3g} s)" for row in np.flatnonzero(in_gap))
         found.note(f"images are in a gap of more than {max_gap_s:g} s in {track} (left out)", gaps)
         return np.flatnonzero(self.inside & ~in_gap)
@@ -107,8 +128,8 @@ class PosesAt:
 def rising(time: Ints) -> tuple[Ints, Ints, Ints]:
     """Prepare samples for a track. Returns three arrays of rows.
 
-    First the rows to keep, in strictly increasing time. Then the rows that came after a later time. Then the rows that
-    have the time of an earlier row and are left out.
+    First the rows to keep, in strictly increasing time. Then the rows that came after a later time.
+    Then the rows that have the time of an earlier row and are left out.
     """
     order = np.argsort(time, kind="stable")
     late = np.flatnonzero(time < np.maximum.accumulate(time))
@@ -118,7 +139,9 @@ def rising(time: Ints) -> tuple[Ints, Ints, Ints]:
 
 @dataclass(frozen=True)
 class TimedImages:
-    """Images of one drive: paths relative to the root, times in ns, and where each is written, for errors."""
+    """Images of one drive: paths relative to the root, times in ns, and where each is written, for
+    errors.
+    """
 
     paths: list[str]
     time: Ints
@@ -151,7 +174,8 @@ class TimedImages:
     ) -> Places:
         """The images with the poses at their times; images without a pose are noted.
 
-        With `axis`, they look along this axis of the body of the track; else they have the yaw of the track.
+        With `axis`, they look along this axis of the body of the track; else they have the yaw of
+        the track.
         """
         poses = track.at(self.time)
         rows = poses.usable(self.paths, max_gap_s, name, found)
@@ -166,10 +190,12 @@ class TimedImages:
 
 
 def arc_length(track: Track, jitter: float) -> tuple[Floats, Ints]:
-    """The horizontal distance of each sample along the track, and the rows of the corners of the track.
+    """The horizontal distance of each sample along the track, and the rows of the corners of the
+    track.
 
-    A new corner is where the position is at least `jitter` away from the last corner. Between corners, only the largest
-    distance from the last corner counts. So the noise of a standing receiver adds no length, however long it stands.
+    A new corner is where the position is at least `jitter` away from the last corner. Between
+    corners, only the largest distance from the last corner counts. So the noise of a standing
+    receiver adds no length, however long it stands.
     """
     reached, corners, length, reach = [], [0], 0.0, 0.0
     positions = track.xyz[:, :2].tolist()
@@ -184,7 +210,8 @@ def arc_length(track: Track, jitter: float) -> tuple[Floats, Ints]:
 
 
 def course(track: Track, time: Ints, jitter: float) -> Floats:
-    """The direction of travel at `time` (ns), interpolated between the middles of the legs from corner to corner.
+    """The direction of travel at `time` (ns), interpolated between the middles of the legs from
+    corner to corner.
 
     It is NaN for a track that never moves by `jitter`.
     """
@@ -192,4 +219,8 @@ def course(track: Track, time: Ints, jitter: float) -> Floats:
     if len(corners) < 2:
         return unknown(len(time))
     legs, times = np.diff(track.xyz[corners], axis=0), track.time[corners]
-    return Track(times[:-1] + np.diff(times) // 2, legs, np.arctan2(legs[:, 1], legs[:, 0])).at(time).yaw
+    return (
+        Track(times[:-1] + np.diff(times) // 2, legs, np.arctan2(legs[:, 1], legs[:, 0]))
+        .at(time)
+        .yaw
+    )

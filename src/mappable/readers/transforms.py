@@ -1,4 +1,6 @@
-"""Rigid transforms, and trees of coordinate frames as ROS records them: the pose of one frame in another."""
+"""Rigid transforms, and trees of coordinate frames as ROS records them: the pose of one frame in
+another.
+"""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +14,9 @@ STEADY_M, STEADY_RAD = 1e-3, 1e-3  # a link that moves by more than this is a jo
 
 @dataclass(frozen=True)
 class Transform:
-    """One or several transforms `x -> turn x + shift`; as a pose: from the coordinates of a body to those around it."""
+    """One or several transforms `x -> turn x + shift`; as a pose: from the coordinates of a body to
+    those around it.
+    """
 
     turn: Rotation
     shift: Floats
@@ -38,15 +42,23 @@ class TransformTree:
         """Add a link. A link that is added again with another pose becomes a joint."""
         first_parent, first = self.links.setdefault(child, (parent, pose))
         step = pose.seen_from(first)
-        if parent != first_parent or np.linalg.norm(step.shift) > STEADY_M or step.turn.magnitude() > STEADY_RAD:
+        if (
+            parent != first_parent
+            or np.linalg.norm(step.shift) > STEADY_M
+            or step.turn.magnitude() > STEADY_RAD
+        ):
             self.joints.add(child)
 
     def pose(self, child: str, parent: str) -> Transform | None:
-        """The pose of `child` in `parent`; None if the tree does not join the two, or if a joint lies between them."""
+        """The pose of `child` in `parent`; None if the tree does not join the two, or if a joint
+        lies between them.
+        """
         up, down = self._to_root(child), self._to_root(parent)
         common = next((name for name in up if name in down), None)
         between = (
-            {name for chain in (up, down) for name in list(chain)[: list(chain).index(common)]} if common else {""}
+            {name for chain in (up, down) for name in list(chain)[: list(chain).index(common)]}
+            if common
+            else {""}
         )
         if common is None or between & self.joints:
             return None

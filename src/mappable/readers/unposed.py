@@ -24,12 +24,14 @@ def is_table(path: Path) -> bool:
 
 
 def find_images(paths: Sequence[Path], decoding: RawDecoding | None = None) -> Places:
-    """All images in `paths`, each file once, in this order; images of a folder by name, images of tables last.
+    """All images in `paths`, each file once, in this order; images of a folder by name, images of
+    tables last.
 
     Raw images are decoded with `decoding`, the decoding of the map, unless their table has one.
 
-    Positions in the result have no meaning. The id of an image is its path as given. Each folder is a sequence. Times
-    come from the EXIF data. The function does not check that a file exists or is an image; decoding does.
+    Positions in the result have no meaning. The id of an image is its path as given. Each folder is
+    a sequence. Times come from the EXIF data. The function does not check that a file exists or is
+    an image; decoding does.
     """
     tables = [_table(path) for path in paths if is_table(path)]
     files = [file for path in paths if not is_table(path) for file in _files(path)]
@@ -43,7 +45,14 @@ def find_images(paths: Sequence[Path], decoding: RawDecoding | None = None) -> P
 def numbered_images(count: int) -> Places:
     """Images without files, whose ids are their numbers from 0; all of them are one sequence."""
     names = [str(number) for number in range(count)]
-    return Places(path=names, place_id=names, x=np.zeros(count), y=np.zeros(count), frames=NOWHERE, root=Path())
+    return Places(
+        path=names,
+        place_id=names,
+        x=np.zeros(count),
+        y=np.zeros(count),
+        frames=NOWHERE,
+        root=Path(),
+    )
 
 
 def _table(path: Path) -> Places:
@@ -63,7 +72,8 @@ def _files(path: Path) -> list[Path]:
 
 
 def _table_of(files: Sequence[Path]) -> Places:
-    first = {file.resolve(): file for file in reversed(files)}  # for several paths of one file, the first is kept
+    # For several paths of one file, the first is kept.
+    first = {file.resolve(): file for file in reversed(files)}
     files = [file for file in files if first[file.resolve()] is file]
     full = [file.resolve() for file in files]
     root = Path(os.path.commonpath([file.parent for file in full]))

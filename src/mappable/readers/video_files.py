@@ -22,10 +22,13 @@ def require_pyav() -> None:
 
 @contextmanager
 def opened(file: Path) -> Iterator[tuple[Any, Any]]:
-    """The PyAV container and video stream of a file; every exception of PyAV becomes a BadInputError."""
+    """The PyAV container and video stream of a file; every exception of PyAV becomes a
+    BadInputError.
+    """
     import av
 
-    kind = "v4l2" if file.is_char_device() else None  # a camera, such as /dev/video0; never run with a real one
+    # A camera, such as /dev/video0; never run with a real one.
+    kind = "v4l2" if file.is_char_device() else None
     try:
         try:
             opened = av.open(str(file), format=kind, metadata_errors="replace")
@@ -38,7 +41,9 @@ def opened(file: Path) -> Iterator[tuple[Any, Any]]:
     except MappableError:
         raise
     except Exception as error:  # a damaged file can make PyAV raise almost any exception
-        raise BadInputError(f"{file}: damaged, truncated or not a video ({reason(error)})") from None
+        raise BadInputError(
+            f"{file}: damaged, truncated or not a video ({reason(error)})"
+        ) from None
 
 
 def reason(error: Exception) -> str:
@@ -47,7 +52,9 @@ def reason(error: Exception) -> str:
 
 
 def play(file: Path) -> Iterator[tuple[float, Pixels]]:
-    """All frames of a video, in order: seconds since the first frame, and pixels (height, width, 3)."""
+    """All frames of a video, in order: seconds since the first frame, and pixels (height, width,
+    3).
+    """
     require_pyav()
     first, before = None, -math.inf
     with opened(file) as (container, stream):

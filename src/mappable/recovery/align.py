@@ -24,7 +24,8 @@ class Alignment:
 def align(points: Floats, truth: Floats, *, scale: bool = True, mirror: bool = True) -> Alignment:
     """Find the motion that brings `points` (n, k) nearest to `truth` (n, k) in least squares.
 
-    The motion is a similarity, or rigid without `scale`. It may mirror the points if `mirror` is true.
+    The motion is a similarity, or rigid without `scale`. It may mirror the points if `mirror` is
+    true.
     """
     points, truth = _checked(points, truth)
     from_center, to_center = points.mean(0), truth.mean(0)
@@ -45,16 +46,20 @@ class Score:
 
     rmse: float  # root of the mean squared distance, in metres
     of_length: float  # rmse as a percentage of the length of the true path
-    of_gyration: float  # rmse as a percentage of the path's radius of gyration: a single point gets 100 %
+    # Rmse as a percentage of the path's radius of gyration: a single point gets 100 %.
+    of_gyration: float
 
     def __str__(self) -> str:
         return (
-            f"{self.rmse:.2f} m, {self.of_length:.2f} % of the path, {self.of_gyration:.1f} % of its radius of gyration"
+            f"{self.rmse:.2f} m, {self.of_length:.2f} % of the path, {self.of_gyration:.1f} % of"
+            " its radius of gyration"
         )
 
 
 def score(points: Floats, truth: Floats) -> Score:
-    """Score points that are already in the coordinates of the truth; both are in the order of the path."""
+    """Score points that are already in the coordinates of the truth; both are in the order of the
+    path.
+    """
     points, truth = _checked(points, truth)
     rmse = float(np.sqrt(np.square(points - truth).sum(1).mean()))
     length = float(np.linalg.norm(np.diff(truth, axis=0), axis=1).sum())
@@ -73,7 +78,8 @@ def _checked(points: Floats, truth: Floats) -> tuple[Floats, Floats]:
     points, truth = np.asarray(points, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     if points.ndim != 2 or points.shape != truth.shape or not len(points):
         raise BadInputError(
-            f"points have shape {points.shape} and true points {truth.shape}: both must be (n, 2) or (n, 3)"
+            f"points have shape {points.shape} and true points {truth.shape}: both must be (n, 2)"
+            " or (n, 3)"
         )
     if not (np.isfinite(points).all() and np.isfinite(truth).all()):
         raise BadInputError("a coordinate is not a finite number")

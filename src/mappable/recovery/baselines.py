@@ -1,6 +1,7 @@
 """Trivial baselines: maps drawn without any distances, shown in every table of accuracy.
 
-A method that scores like a baseline has not recovered the shape of a route, even if its error looks small.
+A method that scores like a baseline has not recovered the shape of a route, even if its error looks
+small.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +15,8 @@ from mappable.recovery.align import Score, aligned_score, score
 if TYPE_CHECKING:
     from mappable.recovery.hints import Anchors
 
-TURNS = np.arange(1.0, 1.5, 0.02)  # how often the circle baseline may go around: once, up to almost one and a half
+# How often the circle baseline may go around: once, up to almost one and a half.
+TURNS = np.arange(1.0, 1.5, 0.02)
 
 
 def point(count: int, dimensions: int = 2) -> Floats:
@@ -23,14 +25,18 @@ def point(count: int, dimensions: int = 2) -> Floats:
 
 
 def line(along: Floats, dimensions: int = 2) -> Floats:
-    """Put points (n, k) on a straight line, at their distances `along` the path (n,): metres, or their order."""
+    """Put points (n, k) on a straight line, at their distances `along` the path (n,): metres, or
+    their order.
+    """
     points = point(len(along), dimensions)
     points[:, 0] = along
     return points
 
 
 def circle(along: Floats, dimensions: int = 2, *, turns: float = 1.0) -> Floats:
-    """Put points (n, k) on a circle that goes around `turns` times, by their distances `along` the path (n,)."""
+    """Put points (n, k) on a circle that goes around `turns` times, by their distances `along` the
+    path (n,).
+    """
     along = np.asarray(along, dtype=np.float64)
     if not turns > 0:
         raise BadInputError(f"turns of the circle must be above 0, got {turns:g}")
@@ -42,9 +48,11 @@ def circle(along: Floats, dimensions: int = 2, *, turns: float = 1.0) -> Floats:
 
 
 def interpolated(count: int, points: Ints, positions: Floats) -> Floats:
-    """Interpolate points (count, k) between known `positions` (m, k) of `points` (m,), at equal steps per image.
+    """Interpolate points (count, k) between known `positions` (m, k) of `points` (m,), at equal
+    steps per image.
 
-    Points before the first known point get its position, and points after the last known point get that one's.
+    Points before the first known point get its position, and points after the last known point get
+    that one's.
     """
     order = np.argsort(points)
     known, at = np.asarray(points)[order], np.asarray(positions, dtype=np.float64)[order]
@@ -52,31 +60,39 @@ def interpolated(count: int, points: Ints, positions: Floats) -> Floats:
         listed = str(known.tolist())
         listed = listed if len(listed) <= 80 else listed[:79] + "…"
         raise BadInputError(
-            f"{len(at)} known positions for the points {listed}: give one or more points between 0 and {count - 1},"
-            " and one position per point"
+            f"{len(at)} known positions for the points {listed}: give one or more points between 0"
+            f" and {count - 1}, and one position per point"
         )
-    between: Floats = np.stack([np.interp(np.arange(count), known, column) for column in at.T], axis=1)
+    between: Floats = np.stack(
+        [np.interp(np.arange(count), known, column) for column in at.T], axis=1
+    )
     return between
 
 
-def trivial_rows(truth: Floats, anchors: "Anchors | None" = None, *, scale: bool = True) -> dict[str, Score]:
+def trivial_rows(
+    truth: Floats, anchors: "Anchors | None" = None, *, scale: bool = True
+) -> dict[str, Score]:
     """Score all trivial baselines of a true path (n, k).
 
-    The baselines get an advantage: the line and the circle know how far along the path each image is. The circle also
-    gets the number of turns that scores best. Both are aligned, with or without `scale`. Interpolated anchors are not
-    aligned because they are in the coordinates of the map.
+    The baselines get an advantage: the line and the circle know how far along the path each image
+    is. The circle also gets the number of turns that scores best. Both are aligned, with or without
+    `scale`. Interpolated anchors are not aligned because they are in the coordinates of the map.
     """
     truth = np.asarray(truth, dtype=np.float64)
     count, dimensions = truth.shape
     along = path_length(truth)
     if not along[-1] > 0:
         raise BadInputError("the true path has length 0, so relative errors are undefined")
-    circles = (aligned_score(circle(along, dimensions, turns=turns), truth, scale=scale) for turns in TURNS)
+    circles = (
+        aligned_score(circle(along, dimensions, turns=turns), truth, scale=scale) for turns in TURNS
+    )
     rows = {
         "point": aligned_score(point(count, dimensions), truth, scale=scale),
         "straight line": aligned_score(line(along, dimensions), truth, scale=scale),
         "circle": min(circles, key=lambda row: row.rmse),
     }
     if anchors is not None:
-        rows["interpolated anchors"] = score(interpolated(count, anchors.points, anchors.positions), truth)
+        rows["interpolated anchors"] = score(
+            interpolated(count, anchors.points, anchors.positions), truth
+        )
     return rows

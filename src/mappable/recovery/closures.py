@@ -1,11 +1,12 @@
 """Find clusters of false ranges between stretches that only look alike.
 
-If a route truly revisits a place, all points that are near each other there have ranges, up to the usual reach. Two
-stretches that only look alike have ranges only where they look alike. Just beyond, short paths along the ranges
-connect points that have no range between them.
+If a route truly revisits a place, all points that are near each other there have ranges, up to the
+usual reach. Two stretches that only look alike have ranges only where they look alike. Just beyond,
+short paths along the ranges connect points that have no range between them.
 
-So the test counts how many pairs with a longer path have a range, relative to pairs with a shorter path. It compares
-this ratio with the ratio along the route itself. A second visit with fewer ranges overall still passes the test.
+So the test counts how many pairs with a longer path have a range, relative to pairs with a shorter
+path. It compares this ratio with the ratio along the route itself. A second visit with fewer ranges
+overall still passes the test.
 """
 
 import numpy as np
@@ -15,21 +16,25 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.ranges import Ranges
 
-ORDERED = 0.25  # a lag in order is within reach if this share of the points has a range to the point at that lag
+# A lag in order is within reach if this share of the points has a range to the point at that lag.
+ORDERED = 0.25
 SHORT, LONG = 0.5, 0.9  # lengths of shorter and longer paths, in longest ranges
-LEAST_RATIO = 0.55  # a true revisit has at least this share of the usual ratio of longer to shorter paths with ranges
+# A true revisit has at least this share of the usual ratio of longer to shorter paths with ranges.
+LEAST_RATIO = 0.55
 SEEN = 0.4  # share of the usual ranges that a second visit is expected to have, at least
 ENOUGH = 20  # pairs on longer paths that the test needs
 WIDEST = 100  # points on a side of a cluster; larger clusters count as true
-FARTHEST = 20  # largest reach in points; routes with a larger one are denser than keyframes, and are not tested
+# Largest reach in points; routes with a larger one are denser than keyframes, and are not tested.
+FARTHEST = 20
 CUTS = 30  # places along the route where the usual ratio is measured
 
 
 def closure_filter(ranges: Ranges) -> Bools:
-    """Return True (edges,) for the ranges to keep: all except those between stretches that only look alike.
+    """Return True (edges,) for the ranges to keep: all except those between stretches that only
+    look alike.
 
-    Points must be in order, and most of them must have ranges to several of the next points, at most twenty. Otherwise
-    all ranges are kept.
+    Points must be in order, and most of them must have ranges to several of the next points, at
+    most twenty. Otherwise all ranges are kept.
     """
     kept = np.ones(len(ranges), dtype=bool)
     reach = _reach(ranges)
@@ -54,21 +59,27 @@ def _reach(ranges: Ranges) -> int:
 
 
 def _clusters(ranges: Ranges, reach: int) -> Ints:
-    """Return the number (edges,) of the cluster of each range, or -1 for ranges between points near in order.
+    """Return the number (edges,) of the cluster of each range, or -1 for ranges between points near
+    in order.
 
-    Ranges are in one cluster if both their ends are within about `reach` in order. That means the same cell of a grid,
-    or adjacent cells.
+    Ranges are in one cluster if both their ends are within about `reach` in order. That means the
+    same cell of a grid, or adjacent cells.
     """
     clusters = np.full(len(ranges), -1)
     far = np.flatnonzero(ranges.j - ranges.i > 2 * reach)
-    width = ranges.count // reach + 3  # an empty cell at either end, so that cells of different rows are not adjacent
-    cells, cell_of = np.unique((ranges.i[far] // reach) * width + ranges.j[far] // reach, return_inverse=True)
+    # An empty cell at either end, so that cells of different rows are not adjacent.
+    width = ranges.count // reach + 3
+    cells, cell_of = np.unique(
+        (ranges.i[far] // reach) * width + ranges.j[far] // reach, return_inverse=True
+    )
     if len(cells):
         beside = np.add.outer([-width, 0, width], [-1, 0, 1]).ravel()
         wanted = np.add.outer(cells, beside)
         at = np.minimum(np.searchsorted(cells, wanted), len(cells) - 1)
         rows, columns = np.nonzero(cells[at] == wanted)
-        links = csr_array((np.ones(len(rows)), (rows, at[rows, columns])), shape=(len(cells), len(cells)))
+        links = csr_array(
+            (np.ones(len(rows)), (rows, at[rows, columns])), shape=(len(cells), len(cells))
+        )
         clusters[far] = connected_components(links, directed=False)[1][cell_of]
     return clusters
 
@@ -85,13 +96,17 @@ class _Route:
         window = 4 * self.reach
         last = self.ranges.count - window
         counts = np.zeros((2, 2), dtype=np.int64)
-        for cut in np.linspace(window, last, CUTS if last >= window else 0).astype(np.int64).tolist():
+        for cut in (
+            np.linspace(window, last, CUTS if last >= window else 0).astype(np.int64).tolist()
+        ):
             before, behind = slice(cut - window, cut), slice(cut, cut + window)
             counts += self._look(before, behind, self.near[before, behind].toarray(), 0)
         return counts
 
     def looks_alike(self, edges: Ints, usual: Ints) -> bool:
-        """Return True if the ranges of a cluster end too abruptly for a place that the route revisits."""
+        """Return True if the ranges of a cluster end too abruptly for a place that the route
+        revisits.
+        """
         i, j = self.ranges.i[edges], self.ranges.j[edges]
         one, two = self._around(i), self._around(j)
         if max(one.stop - one.start, two.stop - two.start) > WIDEST or not usual.all():
@@ -104,13 +119,16 @@ class _Route:
         return bool(found[0, 1] >= ENOUGH and longer < LEAST_RATIO * max(short, SEEN))
 
     def _around(self, points: Ints) -> slice:
-        return slice(max(points.min() - self.reach, 0), min(points.max() + self.reach + 1, self.ranges.count))
+        return slice(
+            max(points.min() - self.reach, 0), min(points.max() + self.reach + 1, self.ranges.count)
+        )
 
     def _look(self, one: slice, two: slice, links: Floats, apart: int) -> Ints:
-        """Count the pairs of two sides that short and longer paths connect; the second row counts those with a range.
+        """Count the pairs of two sides that short and longer paths connect; the second row counts
+        those with a range.
 
-        Paths use one of the `links` (one, two) between the sides, but not the link of the pair itself. Pairs at most
-        `apart` in order do not count.
+        Paths use one of the `links` (one, two) between the sides, but not the link of the pair
+        itself. Pairs at most `apart` in order do not count.
         """
         paths = [dijkstra(self.near[side, side], limit=self.longest) for side in (one, two)]
         detours = [path + np.diag(np.full(len(path), np.inf)) for path in paths]
@@ -133,5 +151,9 @@ def _shortest_sums(one: Floats, two: Floats) -> Floats:
 
 
 def _matrix(ranges: Ranges) -> csr_array:
-    """Return the metres as a symmetric sparse matrix; 0 becomes a small number, because a sparse matrix drops zeros."""
-    return Ranges(ranges.count, ranges.i, ranges.j, np.maximum(ranges.metres, 1e-6), ranges.sigma).graph
+    """Return the metres as a symmetric sparse matrix; 0 becomes a small number, because a sparse
+    matrix drops zeros.
+    """
+    return Ranges(
+        ranges.count, ranges.i, ranges.j, np.maximum(ranges.metres, 1e-6), ranges.sigma
+    ).graph

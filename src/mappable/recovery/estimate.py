@@ -1,4 +1,6 @@
-"""What a fit shows: the noise of ranges, which ranges are false, how steady the camera moves, how odometry drifts."""
+"""What a fit shows: the noise of ranges, which ranges are false, how steady the camera moves, how
+odometry drifts.
+"""
 
 from dataclasses import replace
 
@@ -16,7 +18,9 @@ from mappable.recovery.starts import interpolated
 
 
 def first_model(problem: Problem) -> Model:
-    """Return the model before any fit: noise as stated, and steps as long as the ranges between consecutive images."""
+    """Return the model before any fit: noise as stated, and steps as long as the ranges between
+    consecutive images.
+    """
     ranges = problem.ranges
     step = _usual_step(problem)
     sigma = ranges.sigma
@@ -25,7 +29,9 @@ def first_model(problem: Problem) -> Model:
     true = np.ones(len(ranges), dtype=bool)
     turn = SETTINGS.first_turn * step / problem.reach
     if problem.motions is not None and len(problem.pace):
-        turn = SETTINGS.pause_turn / float(np.sqrt(np.mean([len(pause) for pause in problem.pauses])))
+        turn = SETTINGS.pause_turn / float(
+            np.sqrt(np.mean([len(pause) for pause in problem.pauses]))
+        )
     return Model(ranges.metres, sigma, true, 1.0, step, turn, 0.3)
 
 
@@ -68,7 +74,9 @@ def _stated_sigma(ranges: Ranges, apart: Floats) -> Floats:
 
 
 def _cut_off(ranges: Ranges, apart: Floats, sigma: Floats) -> Floats:
-    """Return by how much ranges (edges,) are too short because longer ones were not kept, in metres."""
+    """Return by how much ranges (edges,) are too short because longer ones were not kept, in
+    metres.
+    """
     left = (ranges.metres.max(initial=0.0) - apart) / sigma
     shorter: Floats = sigma * np.exp(norm.logpdf(left) - norm.logcdf(left)) * (left > -2)
     return shorter
@@ -83,20 +91,25 @@ def _freedom(problem: Problem, fit: Fit, true: Bools) -> float:
 
 
 def _of_images(ranges: Ranges, off: Floats, true: Bools) -> Floats:
-    """Return what both images of a range add to it, in sigmas (edges,): the mean of a Gaussian model.
+    """Return what both images of a range add to it, in sigmas (edges,): the mean of a Gaussian
+    model.
 
     The variance of an image follows from the products of residuals that share the image.
     """
     edges = np.flatnonzero(true)
     ends = np.stack([ranges.i[edges], ranges.j[edges]], 1).ravel()
     values = np.repeat(off[edges], 2)
-    sums, squares, counts = (np.bincount(ends, w, ranges.count) for w in (values, values**2, np.ones(len(ends))))
+    sums, squares, counts = (
+        np.bincount(ends, w, ranges.count) for w in (values, values**2, np.ones(len(ends)))
+    )
     pairs = float((counts * (counts - 1)).sum())
     variance = float((sums**2 - squares).sum()) / max(pairs, 1.0)
     own = float(np.mean(off[edges] ** 2)) - 2 * variance
     if variance <= 0 or own <= 0:
         return np.zeros(len(off))
-    rows = csr_array((np.ones(len(ends)), ends, np.arange(0, len(ends) + 1, 2)), shape=(len(edges), ranges.count))
+    rows = csr_array(
+        (np.ones(len(ends)), ends, np.arange(0, len(ends) + 1, 2)), shape=(len(edges), ranges.count)
+    )
     system = rows.T @ rows / own + diags_array(np.full(ranges.count, 1 / variance))
     of_image = splu(system.tocsc()).solve(rows.T @ off[edges] / own)
     both: Floats = of_image[ranges.i] + of_image[ranges.j]
@@ -112,11 +125,15 @@ def _alike(ranges: Ranges, off: Floats, true: Bools) -> float:
     several = counts > 2
     if not several.any():
         return 1.0
-    return max(1.0, float((counts * means**2)[several].mean() / max(float(np.mean(values**2)), 1e-9)))
+    return max(
+        1.0, float((counts * means**2)[several].mean() / max(float(np.mean(values**2)), 1e-9))
+    )
 
 
 def _usual_step(problem: Problem) -> float:
-    """Return the length of a usual step in metres; vague ranges do not tell it, but known positions do."""
+    """Return the length of a usual step in metres; vague ranges do not tell it, but known positions
+    do.
+    """
     ranges, anchors = problem.ranges, problem.anchors
     if anchors is not None and len(anchors) > 1 and problem.vague and len(problem.pace):
         between = interpolated(problem)
@@ -144,14 +161,18 @@ def _with_pace(problem: Problem, model: Model, fit: Fit) -> Model:
 
 def _with_drift(problem: Problem, motions: Motions, model: Model, fit: Fit) -> Model:
     k = problem.dimensions
-    ways = np.einsum("mba,mb->ma", fit.frames[motions.i], fit.positions[motions.j] - fit.positions[motions.i])
+    ways = np.einsum(
+        "mba,mb->ma", fit.frames[motions.i], fit.positions[motions.j] - fit.positions[motions.i]
+    )
     lengths = np.linalg.norm(motions.metres, axis=1)
     sigmas = np.sqrt(np.einsum("maa->ma", motions.covariance))
     scale, bias, turned = model.scale, model.bias, None
     known = problem.anchors is not None and len(problem.anchors) > 1
     if known or not problem.vague:  # vague ranges alone do not tell the scale
         weights = sigmas[:, 0] ** -2
-        scale = float((weights * (ways * motions.metres).sum(1)).sum() / (weights * lengths**2).sum())
+        scale = float(
+            (weights * (ways * motions.metres).sum(1)).sum() / (weights * lengths**2).sum()
+        )
     residuals = [((ways - scale * motions.metres) / sigmas[:, :k]).ravel()]
     if k == 2:
         predicted = fit.frames[motions.i] @ motions.rotations

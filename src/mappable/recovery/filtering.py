@@ -11,21 +11,26 @@ SLACK = 0.5  # neighbors: a point with very few neighbors may share none by chan
 ROUNDS = 6  # at most; false ranges support each other until most of them are removed
 LAST_ROUND = 1e-3  # share of ranges: a round that removes fewer is the last
 NEAR = 3  # points are near in order up to this lag; false ranges hardly ever join such points
-ORDERED = 0.25  # points are in order if this share of them has a range to one of the next `NEAR` points
-BLOCK_PRODUCTS = 1 << 22  # entries of the adjacency's square that are computed at once, to bound the memory
+# Points are in order if this share of them has a range to one of the next `NEAR` points.
+ORDERED = 0.25
+# Entries of the adjacency's square that are computed at once, to bound the memory.
+BLOCK_PRODUCTS = 1 << 22
 
 
 def common_neighbor_filter(ranges: Ranges) -> Bools:
-    """Return True (edges,) for the ranges to keep: those whose two points have enough neighbors in common.
+    """Return True (edges,) for the ranges to keep: those whose two points have enough neighbors in
+    common.
 
-    Pairs at about the same distance usually share a certain part of the neighbors that both could share. A range with
-    less than half of that part is false. Random pairs of a long route share none, so independent false ranges are
-    removed and true ones stay. Two stretches that look alike share neighbors with each other, so their ranges stay.
+    Pairs at about the same distance usually share a certain part of the neighbors that both could
+    share. A range with less than half of that part is false. Random pairs of a long route share
+    none, so independent false ranges are removed and true ones stay. Two stretches that look alike
+    share neighbors with each other, so their ranges stay.
 
-    If points have too few neighbors to judge by, as in a tree, all ranges stay. If points are in order, because many
-    have a range to one of the next points, two more rules hold. A range between points far apart in order needs another
-    range next to it. Ranges between points near in order stay if the sequence would break without them, so even a bare
-    chain is not broken. Two parts that only false ranges join do break apart.
+    If points have too few neighbors to judge by, as in a tree, all ranges stay. If points are in
+    order, because many have a range to one of the next points, two more rules hold. A range between
+    points far apart in order needs another range next to it. Ranges between points near in order
+    stay if the sequence would break without them, so even a bare chain is not broken. Two parts
+    that only false ranges join do break apart.
     """
     kept = np.ones(len(ranges), dtype=bool)
     lags = ranges.j - ranges.i
@@ -34,8 +39,11 @@ def common_neighbor_filter(ranges: Ranges) -> Bools:
         some = ranges.where(kept)
         shared = common_neighbors(some)
         degrees = np.bincount(np.concatenate([some.i, some.j]), minlength=some.count)
-        most = np.minimum(degrees[some.i], degrees[some.j]) - 1  # the ends are neighbors, but not shared ones
-        good = shared >= LEAST_SHARE * most * _usual(some.metres, shared / np.maximum(most, 1)) - SLACK
+        # The ends are neighbors, but not shared ones.
+        most = np.minimum(degrees[some.i], degrees[some.j]) - 1
+        good = (
+            shared >= LEAST_SHARE * most * _usual(some.metres, shared / np.maximum(most, 1)) - SLACK
+        )
         if ordered:
             good &= (shared > 0) | (lags[kept] <= NEAR) | _has_company(some)
         kept[kept] = good
@@ -48,13 +56,18 @@ def common_neighbor_filter(ranges: Ranges) -> Bools:
 
 
 def common_neighbors(ranges: Ranges) -> Ints:
-    """Count, per range, the points with a range to both its ends (edges,): entries of the adjacency's square."""
+    """Count, per range, the points with a range to both its ends (edges,): entries of the
+    adjacency's square.
+    """
     ends = np.concatenate([ranges.i, ranges.j]), np.concatenate([ranges.j, ranges.i])
-    near = csr_array((np.ones(2 * len(ranges), dtype=np.int32), ends), shape=(ranges.count, ranges.count))
+    near = csr_array(
+        (np.ones(2 * len(ranges), dtype=np.int32), ends), shape=(ranges.count, ranges.count)
+    )
     work = (near @ np.diff(near.indptr)).cumsum()
     cuts = np.searchsorted(work, np.arange(BLOCK_PRODUCTS, work[-1], BLOCK_PRODUCTS)).tolist()
     shared = np.zeros(len(ranges), dtype=np.int64)
-    for low, high in zip([0, *cuts], [*cuts, ranges.count], strict=True):  # by blocks of rows, because it is large
+    # By blocks of rows, because it is large.
+    for low, high in zip([0, *cuts], [*cuts, ranges.count], strict=True):
         edges = slice(*np.searchsorted(ranges.i, [low, high]))  # ranges are sorted by i
         if edges.start < edges.stop:
             square = near[low:high] @ near
@@ -68,12 +81,16 @@ def _usual(metres: Floats, shares: Floats) -> Floats:
         return shares
     groups = np.array_split(np.argsort(metres, kind="stable"), max(1, min(10, len(metres) // 50)))
     middles = [float(metres[group].mean()) for group in groups]
-    usual: Floats = np.interp(metres, middles, [float(np.median(shares[group])) for group in groups])
+    usual: Floats = np.interp(
+        metres, middles, [float(np.median(shares[group])) for group in groups]
+    )
     return usual
 
 
 def _has_company(ranges: Ranges) -> Bools:
-    """Return True (edges,) if another range joins images at or next to i with images at or next to j."""
+    """Return True (edges,) if another range joins images at or next to i with images at or next to
+    j.
+    """
     keys = ranges.i * ranges.count + ranges.j
     found = np.zeros(len(ranges), dtype=bool)
     for before in (-1, 0, 1):

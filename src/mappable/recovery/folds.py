@@ -1,7 +1,7 @@
 """Search for other maps that fit: with a part mirrored, or with another turn where odometry pauses.
 
-Each round fits several changed maps, and the next round changes the best. Maps that fit nearly as well as the best show
-how uncertain positions are.
+Each round fits several changed maps, and the next round changes the best. Maps that fit nearly as
+well as the best show how uncertain positions are.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,9 @@ class OtherMaps:
     loose: Bools  # (n,): points that are not determined, because such maps have them elsewhere
 
 
-def unfold(builder: Builder, best: Fit, change: Callable[[Fit], list[Start]]) -> tuple[Fit, list[Fit]]:
+def unfold(
+    builder: Builder, best: Fit, change: Callable[[Fit], list[Start]]
+) -> tuple[Fit, list[Fit]]:
     """Return the best fit, and all fits of the search."""
     fits = [best]
     for _ in range(SETTINGS.fold_rounds):
@@ -76,7 +78,9 @@ def turned_pauses(problem: Problem, best: Fit, rng: np.random.Generator) -> list
     for _ in range(2 if large else SETTINGS.members):
         positions, frames = best.positions.copy(), best.frames.copy()
         for pause in problem.pauses:
-            turn = _random_turn(problem.dimensions, rng.normal(0, SETTINGS.pause_turn / len(pause)), rng)
+            turn = _random_turn(
+                problem.dimensions, rng.normal(0, SETTINGS.pause_turn / len(pause)), rng
+            )
             drive = next(drive for drive in problem.drives if pause[0, 0] in drive)
             for before, after in pause.tolist():
                 rest = drive[np.flatnonzero(drive == after)[0] :]
@@ -93,14 +97,19 @@ def _random_turn(dimensions: int, angle: float, rng: np.random.Generator) -> Flo
 
 
 def mirrored_runs(problem: Problem, best: Fit) -> list[Start]:
-    """Return the most promising maps in which a run of points is mirrored at the plane of the points beside it."""
+    """Return the most promising maps in which a run of points is mirrored at the plane of the
+    points beside it.
+    """
     maps = sorted(
-        ((_misfit(problem, other), run, other) for run, other in _mirrored(best.positions)), key=lambda row: row[0]
+        ((_misfit(problem, other), run, other) for run, other in _mirrored(best.positions)),
+        key=lambda row: row[0],
     )
     runs: list[tuple[int, int]] = []
     starts: list[Start] = []
     for _, run, other in maps:
-        if len(starts) < SETTINGS.fold_fits and all(abs(run[0] - a) + abs(run[1] - b) > 1 for a, b in runs):
+        if len(starts) < SETTINGS.fold_fits and all(
+            abs(run[0] - a) + abs(run[1] - b) > 1 for a, b in runs
+        ):
             runs.append(run)
             starts.append((other, None))
     return starts
@@ -124,7 +133,9 @@ def _mirrored(positions: Floats) -> Iterator[tuple[tuple[int, int], Floats]]:
     for a, b in runs:
         for width in HINGES:
             at_a = np.arange(max(a - width, 0), min(a + width, count)) if a > 0 else np.arange(0)
-            at_b = np.arange(max(b - width, 0), min(b + width, count)) if b < count else np.arange(0)
+            at_b = (
+                np.arange(max(b - width, 0), min(b + width, count)) if b < count else np.arange(0)
+            )
             hinge = positions[np.concatenate([at_a, at_b])]
             center = hinge.mean(0)
             for normal in np.linalg.svd(hinge - center, full_matrices=False)[2][1:]:

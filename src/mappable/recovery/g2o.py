@@ -1,4 +1,6 @@
-"""Pose graphs as `.g2o` files, by GTSAM's own reader and writer: poses and relative motions, but no ranges."""
+"""Pose graphs as `.g2o` files, by GTSAM's own reader and writer: poses and relative motions, but no
+ranges.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +15,8 @@ from mappable.recovery.graph import load_gtsam, pose_of
 from mappable.recovery.hints import Motions
 from mappable.recovery.result import Recovered
 
-ORDER = {2: [0, 1, 2], 3: [3, 4, 5, 0, 1, 2]}  # GTSAM has the rotation first in 3-D; the exchange is its own inverse
+# GTSAM has the rotation first in 3-D; the exchange is its own inverse.
+ORDER = {2: [0, 1, 2], 3: [3, 4, 5, 0, 1, 2]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,9 @@ def read_g2o(file: Path) -> PoseGraph:
     moves = [factor.measured() for factor in factors]
     metres = np.array([move.translation() for move in moves])
     turns = np.array([move.rotation().matrix() for move in moves])
-    noise = np.array([factor.noiseModel().covariance() for factor in factors])[:, ORDER[k]][:, :, ORDER[k]]
+    noise = np.array([factor.noiseModel().covariance() for factor in factors])[:, ORDER[k]][
+        :, :, ORDER[k]
+    ]
     try:
         return PoseGraph(names, Motions(points[:, 0], points[:, 1], metres, turns, noise))
     except BadInputError as error:
@@ -61,10 +66,15 @@ def _check_whole(file: Path, text: str) -> None:
         )
         if wanted is None:
             if words and not words[0].startswith(("#", "FIX")):
-                raise BadInputError(f"{file}, row {row}: unknown record {words[0][:40]!r}, expected poses and motions")
+                raise BadInputError(
+                    f"{file}, row {row}: unknown record {words[0][:40]!r}, expected poses and"
+                    " motions"
+                )
             continue
         if len(words) != wanted:
-            raise BadInputError(f"{file}, row {row}: {len(words)} values, expected {wanted}; the file may be cut")
+            raise BadInputError(
+                f"{file}, row {row}: {len(words)} values, expected {wanted}; the file may be cut"
+            )
         try:
             finite = all(np.isfinite(float(word)) for word in words[1:])
         except ValueError:

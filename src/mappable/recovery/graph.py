@@ -1,7 +1,8 @@
 """One factor graph of ranges, known positions, relative motions and a steady pace, solved by GTSAM.
 
-Points are poses if there are motions or drives, because both say how the camera is turned. Otherwise they are points.
-GTSAM is an optional package, so this module imports it only when a graph is built.
+Points are poses if there are motions or drives, because both say how the camera is turned.
+Otherwise they are points. GTSAM is an optional package, so this module imports it only when a graph
+is built.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +27,9 @@ def load_gtsam() -> Any:
     try:
         return import_module("gtsam")
     except ImportError:
-        raise BadInputError(f"known positions and odometry need GTSAM: {install_extra('slam')}") from None
+        raise BadInputError(
+            f"known positions and odometry need GTSAM: {install_extra('slam')}"
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,20 +84,30 @@ class Problem:
     @cached_property
     def extent(self) -> float:
         """Return a length in metres that exceeds the size of the map."""
-        spread = 0.0 if self.anchors is None else float(np.ptp(self.anchors.positions, axis=0).max())
-        ways = 0.0 if self.motions is None else float(np.linalg.norm(self.motions.metres, axis=1).sum())
+        spread = (
+            0.0 if self.anchors is None else float(np.ptp(self.anchors.positions, axis=0).max())
+        )
+        ways = (
+            0.0
+            if self.motions is None
+            else float(np.linalg.norm(self.motions.metres, axis=1).sum())
+        )
         return self.ranges.count * self.reach + spread + ways
 
 
 def connected(count: int, i: Ints, j: Ints) -> Ints:
     """Return the number (count,) of the connected part of each point."""
-    labels: Ints = connected_components(csr_array((np.ones(len(i)), (i, j)), shape=(count, count)), directed=False)[1]
+    labels: Ints = connected_components(
+        csr_array((np.ones(len(i)), (i, j)), shape=(count, count)), directed=False
+    )[1]
     return labels
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What is estimated besides positions: the noise of ranges, how the camera moves, and how odometry drifts."""
+    """What is estimated besides positions: the noise of ranges, how the camera moves, and how
+    odometry drifts.
+    """
 
     metres: Floats  # (edges,): ranges without what the noise of their images adds
     sigma: Floats  # (edges,)
@@ -105,7 +118,8 @@ class Model:
     uneven: float  # spread of the length of steps, relative to a usual step
     scale: float = 1.0  # true length of a metre of odometry
     bias: float = 0.0  # radians that odometry turns too far per metre
-    loose: tuple[float, float] = (1.0, 1.0)  # noise of odometry relative to the stated one: of metres, and of turns
+    # Noise of odometry relative to the stated one: of metres, and of turns.
+    loose: tuple[float, float] = (1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,12 +168,18 @@ class Builder:
 
     def _add_ranges(self) -> None:
         ranges, model = self.problem.ranges, self.model
-        factor = getattr(self.gtsam, f"RangeFactorPose{self.k}" if self.problem.posed else f"RangeFactor{self.k}")
+        factor = getattr(
+            self.gtsam, f"RangeFactorPose{self.k}" if self.problem.posed else f"RangeFactor{self.k}"
+        )
         cauchy = self.gtsam.noiseModel.mEstimator.Cauchy.Create(SETTINGS.cauchy)
         columns = (ranges.i, ranges.j, model.metres, model.sigma)
-        for i, j, metres, sigma in zip(*(column[model.true].tolist() for column in columns), strict=True):
+        for i, j, metres, sigma in zip(
+            *(column[model.true].tolist() for column in columns), strict=True
+        ):
             noise = self.gtsam.noiseModel.Isotropic.Sigma(1, sigma)
-            self.graph.add(factor(i, j, metres, self._noise(noise, cauchy) if self.robust else noise))
+            self.graph.add(
+                factor(i, j, metres, self._noise(noise, cauchy) if self.robust else noise)
+            )
 
     def _add_known(self) -> None:
         anchors = self.problem.anchors
@@ -170,10 +190,13 @@ class Builder:
         for point, position, sigma in zip(
             anchors.points.tolist(), anchors.positions, anchors.sigma.tolist(), strict=True
         ):
-            self.graph.add(prior(point, position, self.gtsam.noiseModel.Isotropic.Sigma(self.k, sigma)))
+            self.graph.add(
+                prior(point, position, self.gtsam.noiseModel.Isotropic.Sigma(self.k, sigma))
+            )
 
     def _add_pace(self) -> None:
-        """A camera goes on at a steady pace and changes its direction little: a random walk of the heading.
+        """A camera goes on at a steady pace and changes its direction little: a random walk of the
+        heading.
 
         A step that turns by an angle ends aside by half a step times this angle.
         """
@@ -232,7 +255,10 @@ class Builder:
     def _values(self, positions: Floats, frames: Floats) -> Any:
         values = self.gtsam.Values()
         for point, position in enumerate(positions):
-            values.insert(point, pose_of(self.gtsam, position, frames[point]) if self.problem.posed else position)
+            values.insert(
+                point,
+                pose_of(self.gtsam, position, frames[point]) if self.problem.posed else position,
+            )
         return values
 
     def _read(self, values: Any) -> tuple[Floats, Floats]:
@@ -244,9 +270,13 @@ class Builder:
         return rows[:, 9:], rows[:, :9].reshape(-1, 3, 3)
 
     def covariances(self, fit: Fit) -> Floats:
-        """Return the covariances (n, k, k) of positions in square metres, by linear approximation at the optimum."""
+        """Return the covariances (n, k, k) of positions in square metres, by linear approximation
+        at the optimum.
+        """
         marginals = self.gtsam.Marginals(fit.graph, fit.values)
-        every = np.array([marginals.marginalCovariance(point) for point in range(len(fit.positions))])
+        every = np.array(
+            [marginals.marginalCovariance(point) for point in range(len(fit.positions))]
+        )
         if not self.problem.posed:
             return every
         own = every[:, :2, :2] if self.k == 2 else every[:, 3:, 3:]  # seen from the pose
@@ -262,7 +292,9 @@ def pose_of(gtsam: Any, position: Floats, frame: Floats) -> Any:
 
 
 def along(positions: Floats) -> Floats:
-    """Return orientations (n, k, k) that look along the way; in 3-D, each is turned least from the one before."""
+    """Return orientations (n, k, k) that look along the way; in 3-D, each is turned least from the
+    one before.
+    """
     ways = np.gradient(positions, axis=0) if len(positions) > 1 else np.zeros_like(positions)
     lengths = np.linalg.norm(ways, axis=1, keepdims=True)
     ways = np.where(lengths > 1e-9, ways / np.maximum(lengths, 1e-9), np.eye(positions.shape[1])[0])
@@ -271,6 +303,10 @@ def along(positions: Floats) -> Floats:
     frames, up = np.empty((len(ways), 3, 3)), np.array([0.0, 0.0, 1.0])
     for point, way in enumerate(ways):
         up = up - (up @ way) * way
-        up = up / np.linalg.norm(up) if np.linalg.norm(up) > 1e-6 else np.linalg.svd(way[None])[2][-1]
+        up = (
+            up / np.linalg.norm(up)
+            if np.linalg.norm(up) > 1e-6
+            else np.linalg.svd(way[None])[2][-1]
+        )
         frames[point] = np.stack([way, np.cross(up, way), up], 1)
     return frames

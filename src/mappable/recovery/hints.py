@@ -1,4 +1,6 @@
-"""What the user may know besides ranges: positions of some points, and relative motions such as odometry."""
+"""What the user may know besides ranges: positions of some points, and relative motions such as
+odometry.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,16 +25,30 @@ class Anchors:
     sigma: Floats
 
     def __init__(self, points: ArrayLike, positions: ArrayLike, sigma: ArrayLike) -> None:
-        numbers, places = np.atleast_1d(np.asarray(points)), np.atleast_2d(np.asarray(positions, dtype=np.float64))
-        if places.ndim != 2 or places.shape[1] not in (2, 3) or len(places) != len(numbers) or not len(numbers):
+        numbers, places = (
+            np.atleast_1d(np.asarray(points)),
+            np.atleast_2d(np.asarray(positions, dtype=np.float64)),
+        )
+        if (
+            places.ndim != 2
+            or places.shape[1] not in (2, 3)
+            or len(places) != len(numbers)
+            or not len(numbers)
+        ):
             raise BadInputError(
-                "anchors need points (m,) and positions (m, 2) or (m, 3), with m above 0, got shapes"
-                f" {numbers.shape} and {places.shape}"
+                "anchors need points (m,) and positions (m, 2) or (m, 3), with m above 0, got"
+                f" shapes {numbers.shape} and {places.shape}"
             )
         spread = _sigma("anchors", sigma, len(numbers))
-        _refuse(lambda row: f"the anchor at point {numbers[row]}", *_bad_places(places), _bad_sigma(spread))
+        _refuse(
+            lambda row: f"the anchor at point {numbers[row]}",
+            *_bad_places(places),
+            _bad_sigma(spread),
+        )
         if len(np.unique(numbers)) < len(numbers):
-            raise BadInputError(f"duplicate anchor point {_duplicate(numbers)}: give one position per point")
+            raise BadInputError(
+                f"duplicate anchor point {_duplicate(numbers)}: give one position per point"
+            )
         _set(self, points=whole_numbers("anchors", numbers), positions=places, sigma=spread)
 
     def __len__(self) -> int:
@@ -41,12 +57,14 @@ class Anchors:
 
 @dataclass(frozen=True)
 class Motions:
-    """Relative motions from points `i` to points `j` (m,), by the camera's own account, such as odometry.
+    """Relative motions from points `i` to points `j` (m,), by the camera's own account, such as
+    odometry.
 
-    `metres` (m, k) is the position of j seen from i: forward, left and, in 3-D, up. `rotations` (m, k, k) is the
-    orientation of j seen from i. It may be given as angles (m,) in radians, positive to the left, in 2-D. `covariance`
-    (m, d, d) has d = 3 in 2-D and d = 6 in 3-D: first the translation, then the rotation, seen from j. It may be given
-    as a pair of standard deviations, in metres and in radians: one number each, or (m,).
+    `metres` (m, k) is the position of j seen from i: forward, left and, in 3-D, up. `rotations` (m,
+    k, k) is the orientation of j seen from i. It may be given as angles (m,) in radians, positive
+    to the left, in 2-D. `covariance` (m, d, d) has d = 3 in 2-D and d = 6 in 3-D: first the
+    translation, then the rotation, seen from j. It may be given as a pair of standard deviations,
+    in metres and in radians: one number each, or (m,).
     """
 
     i: Ints
@@ -71,8 +89,8 @@ class Motions:
             turned = rotations_by(np.atleast_1d(turned))
         if k not in (2, 3) or not len(begin) == len(end) == count or turned.shape != (count, k, k):
             raise BadInputError(
-                "motions need i (m,), j (m,), metres (m, 2) or (m, 3) and rotations (m, k, k), got shapes"
-                f" {begin.shape}, {end.shape}, {ways.shape} and {turned.shape}"
+                "motions need i (m,), j (m,), metres (m, 2) or (m, 3) and rotations (m, k, k), got"
+                f" shapes {begin.shape}, {end.shape}, {ways.shape} and {turned.shape}"
             )
         spread = _covariance(covariance, count, k)
         _refuse(
@@ -80,7 +98,10 @@ class Motions:
             (begin == end, "leads from a point to itself"),
             *_bad_places(ways),
             (~np.isfinite(turned).all((1, 2)), "has a rotation that is not a number"),
-            (~(np.linalg.eigvalsh(np.nan_to_num(spread))[:, 0] > 0), "has a covariance that is not positive definite"),
+            (
+                ~(np.linalg.eigvalsh(np.nan_to_num(spread))[:, 0] > 0),
+                "has a covariance that is not positive definite",
+            ),
         )
         begin, end = whole_numbers("motions", begin), whole_numbers("motions", end)
         _set(self, i=begin, j=end, metres=ways, rotations=turned, covariance=spread)
@@ -112,7 +133,9 @@ def check_points(what: str, points: Ints, count: int) -> None:
     """Raise if a point number is out of range."""
     outside = points[(points < 0) | (points >= count)]
     if len(outside):
-        raise BadInputError(f"{what} is at point {outside[0]}, expected a point between 0 and {count - 1:,}")
+        raise BadInputError(
+            f"{what} is at point {outside[0]}, expected a point between 0 and {count - 1:,}"
+        )
 
 
 def _refuse(name: Callable[[int], str], *problems: tuple[Bools | np.bool, str]) -> None:
@@ -126,7 +149,10 @@ def _bad_places(places: Floats) -> list[tuple[Bools | np.bool, str]]:
     """Return which rows of coordinates (m, k) cannot be, and why."""
     return [
         (~np.isfinite(places).all(axis=1), "has a coordinate that is not a number"),
-        ((np.abs(places) > MAX_COORDINATE).any(axis=1), f"has a coordinate beyond {MAX_COORDINATE:g}"),
+        (
+            (np.abs(places) > MAX_COORDINATE).any(axis=1),
+            f"has a coordinate beyond {MAX_COORDINATE:g}",
+        ),
     ]
 
 
@@ -137,7 +163,9 @@ def _bad_sigma(spread: Floats) -> tuple[Bools | np.bool, str]:
 def _sigma(what: str, sigma: ArrayLike, count: int) -> Floats:
     spread = np.asarray(sigma, dtype=np.float64)
     if spread.ndim and spread.shape != (count,):
-        raise BadInputError(f"sigma has shape {spread.shape} for {count} {what}: give one number, or one per row")
+        raise BadInputError(
+            f"sigma has shape {spread.shape} for {count} {what}: give one number, or one per row"
+        )
     return np.broadcast_to(spread, (count,))
 
 

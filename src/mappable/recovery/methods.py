@@ -1,4 +1,6 @@
-"""All methods that recover positions from ranges alone, by name: the default, and others for comparison."""
+"""All methods that recover positions from ranges alone, by name: the default, and others for
+comparison.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,13 +48,15 @@ def _smacof(ranges: Ranges, dimensions: int, seed: int) -> Recovered:
 
 
 def _dense(summary: str, complete: Callable[[Floats, Bools, int], Completed]) -> Method:
-    """Return a method that completes a masked matrix of squared distances of at most `LIMIT` points."""
+    """Return a method that completes a masked matrix of squared distances of at most `LIMIT`
+    points.
+    """
 
     def run(ranges: Ranges, dimensions: int, seed: int) -> Recovered:
         if ranges.count > LIMIT:
             raise BadInputError(
-                f"{summary} takes at most {LIMIT} points, got {ranges.count:,}: use fewer points, or mappable.recover,"
-                " the default method, which takes any number"
+                f"{summary} takes at most {LIMIT} points, got {ranges.count:,}: use fewer points,"
+                " or mappable.recover, the default method, which takes any number"
             )
         squared = np.square(ranges.graph.toarray())
         mask = np.eye(ranges.count, dtype=bool)

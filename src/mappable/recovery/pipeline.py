@@ -1,4 +1,6 @@
-"""Recover positions from ranges, and from whatever else is known: known positions, odometry, the order of a drive."""
+"""Recover positions from ranges, and from whatever else is known: known positions, odometry, the
+order of a drive.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,13 +30,15 @@ def recover(
 ) -> Recovered:
     """Recover the positions of all points.
 
-    With `anchors` (known positions), the result is in their coordinates. With `motions` alone, such as odometry, it
-    begins at the first point. Without both, each connected part has coordinates of its own. Known positions and motions
-    need GTSAM (the extra `slam`). Read `undetermined` of the result: ranges do not determine everything.
+    With `anchors` (known positions), the result is in their coordinates. With `motions` alone, such
+    as odometry, it begins at the first point. Without both, each connected part has coordinates of
+    its own. Known positions and motions need GTSAM (the extra `slam`). Read `undetermined` of the
+    result: ranges do not determine everything.
 
-    Points are `ordered` if they are the images of one drive. A list of point numbers per drive says which points are.
-    With `assume_steps`, a drive does not break where no range joins an image to the next: a usual step is assumed.
-    In the result, `used` refers to the given ranges, and `assumed` counts these steps.
+    Points are `ordered` if they are the images of one drive. A list of point numbers per drive says
+    which points are. With `assume_steps`, a drive does not break where no range joins an image to
+    the next: a usual step is assumed. In the result, `used` refers to the given ranges, and
+    `assumed` counts these steps.
     """
     dimensions = dimensions if anchors is None else anchors.positions.shape[1]
     drives = _checked(ranges, dimensions, anchors, motions, ordered)
@@ -49,11 +53,13 @@ def recover(
     measured = ~((linked.j - linked.i == 1) & np.isin(linked.i, steps))
     step = _usual_step(ranges)
     sentence = (
-        f"{len(steps):,} of {ranges.count:,} images have no range to the next image: a step of {step:.2g} m (sigma"
-        f" {step:.2g} m) is assumed there."
+        f"{len(steps):,} of {ranges.count:,} images have no range to the next image: a step of"
+        f" {step:.2g} m (sigma {step:.2g} m) is assumed there."
     )
     undetermined = (*recovered.undetermined, sentence)
-    return replace(recovered, used=recovered.used[measured], assumed=len(steps), undetermined=undetermined)
+    return replace(
+        recovered, used=recovered.used[measured], assumed=len(steps), undetermined=undetermined
+    )
 
 
 def missing_steps(ranges: Ranges, motions: Motions | None = None) -> Ints:
@@ -86,7 +92,9 @@ def _checked(
     if motions is not None:
         check_points("odometry", np.concatenate([motions.i, motions.j]), ranges.count)
         if motions.metres.shape[1] != dimensions:
-            raise BadInputError(f"odometry has {motions.metres.shape[1]} dimensions, expected {dimensions}")
+            raise BadInputError(
+                f"odometry has {motions.metres.shape[1]} dimensions, expected {dimensions}"
+            )
     if isinstance(ordered, bool):
         return [np.arange(ranges.count)] if ordered else []
     drives = [whole_numbers("a drive", drive) for drive in ordered]
@@ -94,12 +102,16 @@ def _checked(
     check_points("a drive", points, ranges.count)
     if len(np.unique(points)) < len(points):
         twice = np.flatnonzero(np.bincount(points) > 1)[0]
-        raise BadInputError(f"point {twice} occurs more than once in the drives: give each point once")
+        raise BadInputError(
+            f"point {twice} occurs more than once in the drives: give each point once"
+        )
     return drives
 
 
 def _usual_step(ranges: Ranges) -> float:
-    """Return the median range in metres from a point to the next or, if there are none, of all ranges."""
+    """Return the median range in metres from a point to the next or, if there are none, of all
+    ranges.
+    """
     following = ranges.j - ranges.i == 1
     return float(np.median(ranges.metres[following] if following.any() else ranges.metres))
 
@@ -107,7 +119,9 @@ def _usual_step(ranges: Ranges) -> float:
 def _with_steps(ranges: Ranges, points: Ints) -> Ranges:
     """Add a usual step from each of `points` to the next point, with a sigma as large as the step."""
     if not len(ranges):
-        raise BadInputError("there are no ranges, so the length of a step is unknown: give at least one range")
+        raise BadInputError(
+            "there are no ranges, so the length of a step is unknown: give at least one range"
+        )
     step = np.full(len(points), _usual_step(ranges))
     sigma = np.where(step > 0, step, np.median(ranges.sigma))
     return Ranges(

@@ -27,8 +27,9 @@ class Nearness:
 
     def __str__(self) -> str:
         return (
-            f"{100 * self.precision:.1f} % of the ranges join points within {self.radius:.1f} m (precision),"
-            f" and {100 * self.recall:.1f} % of all pairs within {self.radius:.1f} m have a range (recall)"
+            f"{100 * self.precision:.1f} % of the ranges join points within {self.radius:.1f} m"
+            f" (precision), and {100 * self.recall:.1f} % of all pairs within {self.radius:.1f} m"
+            " have a range (recall)"
         )
 
 
@@ -47,18 +48,29 @@ class Report:
     undetermined: tuple[str, ...]
     nearness: Nearness | None = None
     scored: int = 0  # number of points of the largest part whose truth is known
-    scores: dict[str, Score] = field(default_factory=dict)  # score by row name, the trivial baselines last
+    # Score by row name, the trivial baselines last.
+    scores: dict[str, Score] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
         """Yield the report as lines of text."""
-        parts = "1 part" if len(self.parts) == 1 else f"{len(self.parts):,} parts that no range connects"
-        yield f"{self.points:,} points in {self.dimensions} dimensions, {self.ranges:,} ranges, {parts}"
+        parts = (
+            "1 part"
+            if len(self.parts) == 1
+            else f"{len(self.parts):,} parts that no range connects"
+        )
+        yield (
+            f"{self.points:,} points in {self.dimensions} dimensions, {self.ranges:,} ranges,"
+            f" {parts}"
+        )
         if self.known:
             yield f"{self.known:,} position{' was' if self.known == 1 else 's were'} known"
         if self.assumed:
             yield f"{self.assumed:,} step{' was' if self.assumed == 1 else 's were'} assumed"
         if self.thrown_out:
-            yield f"{self.thrown_out:,} range{' was' if self.thrown_out == 1 else 's were'} removed as false"
+            yield (
+                f"{self.thrown_out:,} range{' was' if self.thrown_out == 1 else 's were'} removed"
+                " as false"
+            )
         if self.noise is not None:
             yield f"noise: {self.noise:.2f} times the stated sigma"
         if self.undetermined:
@@ -68,7 +80,10 @@ class Report:
         if self.nearness is not None:
             yield str(self.nearness)
         if self.scores:
-            yield f"{self.scored:,} points scored; below the line are trivial baselines, which use no ranges"
+            yield (
+                f"{self.scored:,} points scored; below the line are trivial baselines, which use no"
+                " ranges"
+            )
             width = max(map(len, self.scores)) + 2
             for name, one in self.scores.items():
                 if name == "point":
@@ -104,10 +119,17 @@ def report(
         return facts
     scored: Bools = placed & (recovered.parts == 0) & np.isfinite(truth).all(1)
     if scored.sum() < 2:
-        raise BadInputError(f"a score needs true positions of at least two recovered points, got {int(scored.sum())}")
-    nearness = _nearness(ranges, truth, radius if radius is not None else float(ranges.metres.max(initial=0.0)))
+        raise BadInputError(
+            "a score needs true positions of at least two recovered points, got"
+            f" {int(scored.sum())}"
+        )
+    nearness = _nearness(
+        ranges, truth, radius if radius is not None else float(ranges.metres.max(initial=0.0))
+    )
     scores = _scores(recovered.positions[scored], truth[scored], _among(anchors, scored))
-    return Report(**(vars(facts) | {"nearness": nearness, "scored": int(scored.sum()), "scores": scores}))
+    return Report(
+        **(vars(facts) | {"nearness": nearness, "scored": int(scored.sum()), "scores": scores})
+    )
 
 
 def _among(anchors: Anchors | None, chosen: Bools) -> Anchors | None:
@@ -134,4 +156,8 @@ def _nearness(ranges: Ranges, truth: Floats, radius: float) -> Nearness | None:
     near = np.linalg.norm(truth[ranges.i[both]] - truth[ranges.j[both]], axis=1) <= radius
     tree = KDTree(truth[known])
     pairs = (int(tree.count_neighbors(tree, radius)) - int(known.sum())) // 2
-    return Nearness(radius, float(near.mean()), float(near.sum() / pairs)) if len(near) and pairs else None
+    return (
+        Nearness(radius, float(near.mean()), float(near.sum() / pairs))
+        if len(near) and pairs
+        else None
+    )

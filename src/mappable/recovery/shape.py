@@ -21,14 +21,16 @@ from mappable.recovery.smacof import sparse_smacof
 from mappable.recovery.undetermined import list_stretches, unconnected
 
 FAR_OFF = 4.0  # residual in spreads of all residuals beyond which a range is far off
-HARMLESS, TOO_MANY = 1e-3, 2e-2  # share of far-off ranges: below, they do no harm; above, the map itself is wrong
-REFITS, REFIT_POINTS = 2, 20_000  # fits without far-off ranges, and points up to which: each takes as long as the first
+# Share of far-off ranges: below, they do no harm; above, the map itself is wrong.
+HARMLESS, TOO_MANY = 1e-3, 2e-2
+# Fits without far-off ranges, and points up to which: each takes as long as the first.
+REFITS, REFIT_POINTS = 2, 20_000
 PRECISE_STEPS, PRECISE_TOLERANCE = 3_000, 1e-7
 EXAMINED = 5_000  # points up to which the error is estimated
 PROBES = 8  # random vectors that estimate the trace of an inverse
 GAUGE = (
-    "Distances do not determine where the map lies, its orientation, or whether it is a mirror image. Its scale is that"
-    " of the ranges."
+    "Distances do not determine where the map lies, its orientation, or whether it is a mirror"
+    " image. Its scale is that of the ranges."
 )
 
 
@@ -41,7 +43,10 @@ def recover_shape(ranges: Ranges, dimensions: int, *, seed: int = 0) -> Recovere
         true = ranges.where(kept)
         off = np.abs(residuals(true, maps[0][1]))
         near = off <= FAR_OFF * spread(off)
-        if not HARMLESS < 1 - near.mean() < TOO_MANY or true.where(near).parts.max() > true.parts.max():
+        if (
+            not HARMLESS < 1 - near.mean() < TOO_MANY
+            or true.where(near).parts.max() > true.parts.max()
+        ):
             break
         kept[kept] = near
         maps = embedded(ranges.where(kept), dimensions, seed)
@@ -49,7 +54,9 @@ def recover_shape(ranges: Ranges, dimensions: int, *, seed: int = 0) -> Recovere
 
 
 def shape_of(ranges: Ranges, maps: Maps, used: Bools, *, seed: int = 0) -> Recovered:
-    """Return the result of a method for the first of its maps, which were fitted to the ranges `used` (edges,)."""
+    """Return the result of a method for the first of its maps, which were fitted to the ranges
+    `used` (edges,).
+    """
     true, positions = ranges.where(used), maps[0][1]
     parts = true.parts
     noise = noise_level(true, positions, parts)
@@ -60,32 +67,50 @@ def shape_of(ranges: Ranges, maps: Maps, used: Bools, *, seed: int = 0) -> Recov
     squared = np.trace(others.covariances, axis1=1, axis2=2)
     if 3 <= len(largest) <= EXAMINED and len(true):
         squared[largest] += (
-            expected_error(true.among(largest), positions[largest], noise if noise > 0 else 1.0, seed=seed) ** 2
+            expected_error(
+                true.among(largest), positions[largest], noise if noise > 0 else 1.0, seed=seed
+            )
+            ** 2
         )
     elif len(largest) > EXAMINED:
-        sentences.append(f"How far the shape is determined was not examined beyond {EXAMINED:,} images.")
+        sentences.append(
+            f"How far the shape is determined was not examined beyond {EXAMINED:,} images."
+        )
     sentences += list_stretches(others.loose | (squared > reach**2), np.sqrt(squared))
-    return Recovered(_centered(positions, parts), parts, used, noise, (*sentences, *unconnected(parts)))
+    return Recovered(
+        _centered(positions, parts), parts, used, noise, (*sentences, *unconnected(parts))
+    )
 
 
 def expected_error(ranges: Ranges, positions: Floats, noise: float, *, seed: int = 0) -> float:
-    """Return the error in metres (root mean square) that noise leaves in the shape of a connected part.
+    """Return the error in metres (root mean square) that noise leaves in the shape of a connected
+    part.
 
-    This is the Cramér-Rao bound after rigid alignment, at most about the radius of gyration. A few random vectors
-    estimate the trace of the inverse of the information matrix.
+    This is the Cramér-Rao bound after rigid alignment, at most about the radius of gyration. A few
+    random vectors estimate the trace of the inverse of the information matrix.
     """
     count, k = positions.shape
     centered = positions - positions.mean(0)
     apart = positions[ranges.i] - positions[ranges.j]
-    slopes = apart / np.maximum(np.linalg.norm(apart, axis=1), 1e-9)[:, None] / (noise * ranges.sigma)[:, None]
+    slopes = (
+        apart
+        / np.maximum(np.linalg.norm(apart, axis=1), 1e-9)[:, None]
+        / (noise * ranges.sigma)[:, None]
+    )
     axes = np.arange(k)
-    columns = np.concatenate([ranges.i[:, None] * k + axes, ranges.j[:, None] * k + axes], 1).ravel()
+    columns = np.concatenate(
+        [ranges.i[:, None] * k + axes, ranges.j[:, None] * k + axes], 1
+    ).ravel()
     rows = np.repeat(np.arange(len(ranges)), 2 * k)
-    jacobian = csr_array((np.concatenate([slopes, -slopes], 1).ravel(), (rows, columns)), (len(ranges), count * k))
+    jacobian = csr_array(
+        (np.concatenate([slopes, -slopes], 1).ravel(), (rows, columns)), (len(ranges), count * k)
+    )
     squared_gyration = max(float(np.square(centered).sum(1).mean()), 1e-12)
     information = jacobian.T @ jacobian
     damping = max(1 / (count * squared_gyration), 1e-11 * float(information.diagonal().max()))
-    factor = splu(csc_array(information + damping * eye_array(count * k)), permc_spec="MMD_AT_PLUS_A")
+    factor = splu(
+        csc_array(information + damping * eye_array(count * k)), permc_spec="MMD_AT_PLUS_A"
+    )
     motions = np.linalg.qr(_rigid_motions(centered))[0]
     probes = generator(seed, Purpose.PROBES).choice([-1.0, 1.0], (count * k, PROBES))
     probes -= motions @ (motions.T @ probes)
@@ -102,7 +127,9 @@ def noise_level(ranges: Ranges, positions: Floats, parts: Ints) -> float:
     fitted = np.where(sizes > k, sizes * k - k * (k + 1) // 2, sizes * (sizes - 1) // 2).sum()
     if len(ranges) <= 1.1 * fitted:
         return float("nan")
-    return spread(residuals(ranges, positions)) * float(np.sqrt(len(ranges) / (len(ranges) - fitted)))
+    return spread(residuals(ranges, positions)) * float(
+        np.sqrt(len(ranges) / (len(ranges) - fitted))
+    )
 
 
 def residuals(ranges: Ranges, positions: Floats) -> Floats:
@@ -115,14 +142,22 @@ def residuals(ranges: Ranges, positions: Floats) -> Floats:
 def embedded(ranges: Ranges, dimensions: int, seed: int) -> Maps:
     """Return misfits and positions (n, k) of maps, the best first.
 
-    There is one map, from shortest paths. A few precise ranges are fitted to the end, and other maps are searched for.
+    There is one map, from shortest paths. A few precise ranges are fitted to the end, and other
+    maps are searched for.
     """
     start = sparse_smacof(ranges, landmark_geodesic_mds(ranges, dimensions, seed=seed)).points
     problem = Problem(ranges, dimensions)
     if not problem.foldable:
         return [(0.0, start)]
     if find_spec("gtsam") is None:
-        return [(0.0, sparse_smacof(ranges, start, steps=PRECISE_STEPS, tolerance=PRECISE_TOLERANCE).points)]
+        return [
+            (
+                0.0,
+                sparse_smacof(
+                    ranges, start, steps=PRECISE_STEPS, tolerance=PRECISE_TOLERANCE
+                ).points,
+            )
+        ]
     builder = Builder(problem, first_model(problem), robust=False)
     best, fits = unfold(builder, builder.fit(start), partial(mirrored_runs, problem))
     return distinct(best, fits, problem.reach, placed=False)
@@ -135,7 +170,9 @@ def _centered(positions: Floats, parts: Ints) -> Floats:
 
 
 def _rigid_motions(centered: Floats) -> Floats:
-    """Return the changes of all coordinates by translations and rotations: (count * k, k + k (k - 1) / 2)."""
+    """Return the changes of all coordinates by translations and rotations: (count * k, k + k (k -
+    1) / 2).
+    """
     count, k = centered.shape
     motions = [np.tile(axis, (count, 1)) for axis in np.eye(k)]
     for a in range(k):

@@ -11,7 +11,15 @@ from mappable.randomness import Purpose, generator
 from mappable.recovery.align import align
 from mappable.recovery.estimate import first_model, learned
 from mappable.recovery.filtering import common_neighbor_filter
-from mappable.recovery.folds import OtherMaps, Start, distinct, mirrored_runs, other_maps, turned_pauses, unfold
+from mappable.recovery.folds import (
+    OtherMaps,
+    Start,
+    distinct,
+    mirrored_runs,
+    other_maps,
+    turned_pauses,
+    unfold,
+)
 from mappable.recovery.graph import Builder, Fit, Model, Problem, connected
 from mappable.recovery.result import Recovered
 from mappable.recovery.settings import SETTINGS
@@ -22,14 +30,18 @@ from mappable.recovery.undetermined import describe
 
 
 def solve(given: Problem, *, seed: int = 0) -> Recovered:
-    """Recover positions in the coordinates of the known positions, or of the first image if only odometry is given."""
+    """Recover positions in the coordinates of the known positions, or of the first image if only
+    odometry is given.
+    """
     kept = common_neighbor_filter(given.ranges)
     problem = replace(given, ranges=given.ranges.where(kept))
     try:
         problem, model, best, maps = _searched(problem, generator(seed, Purpose.ANCHORED), seed)
         model, best, covariances = _refined(problem, model, best)
     except RuntimeError as error:  # GTSAM raises it for singular systems
-        raise BadInputError(f"the measurements leave a position without any bound ({error})") from None
+        raise BadInputError(
+            f"the measurements leave a position without any bound ({error})"
+        ) from None
     kept[kept] = model.true
     parts = _parts(problem)
     positions = best.positions + maps.shift
@@ -40,13 +52,19 @@ def solve(given: Problem, *, seed: int = 0) -> Recovered:
         parts = np.where(lost, 1 + parts, 0)
         positions[lost], covariances[lost] = np.nan, np.nan
     sentences = describe(
-        parts, covariances, problem.reach, loose=maps.loose & ~lost, placed=problem.anchors is not None
+        parts,
+        covariances,
+        problem.reach,
+        loose=maps.loose & ~lost,
+        placed=problem.anchors is not None,
     )
     frames = best.frames if problem.motions is not None else None
     return Recovered(positions, parts, kept, model.noise, sentences, covariances, frames)
 
 
-def _searched(problem: Problem, rng: np.random.Generator, seed: int) -> tuple[Problem, Model, Fit, OtherMaps]:
+def _searched(
+    problem: Problem, rng: np.random.Generator, seed: int
+) -> tuple[Problem, Model, Fit, OtherMaps]:
     """Return the best of several starts, and the other maps that were tried."""
     starts = _starts(problem, rng, seed)
     if len(problem.pace) and problem.motions is None and _ranges_suffice(problem, starts):
@@ -79,7 +97,9 @@ def _ranges_suffice(problem: Problem, starts: list[Start]) -> bool:
         return False
     loose = replace(problem, drives=[])
     builder = Builder(loose, first_model(loose))
-    variances = np.trace(builder.covariances(_best(builder, starts)), axis1=1, axis2=2) / problem.dimensions
+    variances = (
+        np.trace(builder.covariances(_best(builder, starts)), axis1=1, axis2=2) / problem.dimensions
+    )
     return bool(np.sqrt(np.median(variances)) < SETTINGS.sure * first_model(problem).step)
 
 
@@ -122,12 +142,16 @@ def _refined(problem: Problem, model: Model, best: Fit) -> tuple[Model, Fit, Flo
 
 
 def _drift(problem: Problem, model: Model, best: Fit) -> tuple[Floats, Floats]:
-    """Return shifts (n, k) and covariances (n, k, k) of positions that follow from the drift of odometry.
+    """Return shifts (n, k) and covariances (n, k, k) of positions that follow from the drift of
+    odometry.
 
-    Scale and turn per metre are estimated apart from positions. So the graph is fitted with either a little changed.
-    The misfit of these fits tells the best value and its variance.
+    Scale and turn per metre are estimated apart from positions. So the graph is fitted with either
+    a little changed. The misfit of these fits tells the best value and its variance.
     """
-    shift, covariances = np.zeros_like(best.positions), np.zeros((*best.positions.shape, problem.dimensions))
+    shift, covariances = (
+        np.zeros_like(best.positions),
+        np.zeros((*best.positions.shape, problem.dimensions)),
+    )
     steps = {"scale": SETTINGS.scale_step, "bias": SETTINGS.bias_step}
     if problem.dimensions == 3:
         del steps["bias"]
@@ -151,7 +175,9 @@ def _drift(problem: Problem, model: Model, best: Fit) -> tuple[Floats, Floats]:
 
 
 def _mirror_image(problem: Problem, positions: Floats) -> Floats | float:
-    """Return covariances (n, k, k) for the mirror image, if known positions lie in a line (in 3-D: in a plane)."""
+    """Return covariances (n, k, k) for the mirror image, if known positions lie in a line (in 3-D:
+    in a plane).
+    """
     anchors = problem.anchors
     if anchors is None or problem.motions is not None:
         return 0.0

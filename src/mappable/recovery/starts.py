@@ -22,12 +22,16 @@ def interpolated(problem: Problem) -> Floats:
         at = np.flatnonzero(np.isin(drive, points))
         if len(at):
             known = positions[np.searchsorted(points, drive[at])]
-            between[drive] = np.stack([np.interp(np.arange(len(drive)), at, axis) for axis in known.T], 1)
+            between[drive] = np.stack(
+                [np.interp(np.arange(len(drive)), at, axis) for axis in known.T], 1
+            )
     return between
 
 
 def reckoned(problem: Problem, motions: Motions) -> tuple[Floats, Floats]:
-    """Return positions (n, k) and orientations (n, k, k) that add up the motions, moved to the known positions."""
+    """Return positions (n, k) and orientations (n, k, k) that add up the motions, moved to the
+    known positions.
+    """
     n, k = problem.ranges.count, problem.dimensions
     parts = connected(n, motions.i, motions.j)
     positions, frames = np.zeros((n, k)), np.tile(np.eye(k), (n, 1, 1))

@@ -1,7 +1,9 @@
-"""Search for the course of stretches between known positions, where short ranges hardly tell left from right.
+"""Search for the course of stretches between known positions, where short ranges hardly tell left
+from right.
 
-Each stretch of a drive between two known positions is tried with other bends. All stretches are fitted at once, and
-each keeps the course that fits it best. Courses that fit nearly as well show how uncertain positions are.
+Each stretch of a drive between two known positions is tried with other bends. All stretches are
+fitted at once, and each keeps the course that fits it best. Courses that fit nearly as well show
+how uncertain positions are.
 """
 
 from dataclasses import dataclass
@@ -17,7 +19,9 @@ from mappable.recovery.settings import SETTINGS
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Points of a drive from one known position to the next; an open stretch begins at its known position."""
+    """Points of a drive from one known position to the next; an open stretch begins at its known
+    position.
+    """
 
     points: Ints  # with the known ends
     closed: bool
@@ -48,7 +52,9 @@ def find_stretches(problem: Problem, step: float) -> list[Stretch]:
 
 
 def bent(stretch: Stretch, start: Floats, step: float, rng: np.random.Generator) -> Floats:
-    """Return positions (m, k) of a stretch with a random bend, whose length is about that of the drive."""
+    """Return positions (m, k) of a stretch with a random bend, whose length is about that of the
+    drive.
+    """
     first, last = start[stretch.points[0]], start[stretch.points[-1]]
     share = np.linspace(0, 1, len(stretch.points))[:, None]
     length = (len(stretch.points) - 1) * step
@@ -71,7 +77,9 @@ def bent(stretch: Stretch, start: Floats, step: float, rng: np.random.Generator)
 
 
 def mirrored(stretch: Stretch, start: Floats) -> Floats:
-    """Return positions (m, k) of a stretch on the other side of its chord; in 3-D, it turns half around the chord."""
+    """Return positions (m, k) of a stretch on the other side of its chord; in 3-D, it turns half
+    around the chord.
+    """
     course = start[stretch.points]
     chord = course[-1] - course[0]
     chord = chord / max(float(np.linalg.norm(chord)), 1e-9)
@@ -110,7 +118,9 @@ class Courses:
         return OtherMaps(shift, np.einsum("fn,fna,fnb->nab", weights, off, off), wide)
 
 
-def search(problem: Problem, builder: Builder, best: Fit, rng: np.random.Generator) -> tuple[Fit, Courses]:
+def search(
+    problem: Problem, builder: Builder, best: Fit, rng: np.random.Generator
+) -> tuple[Fit, Courses]:
     """Try other courses of all stretches; return the best fit, and all courses."""
     step = builder.model.step
     stretches = find_stretches(problem, step)
@@ -123,7 +133,8 @@ def search(problem: Problem, builder: Builder, best: Fit, rng: np.random.Generat
             before, start = start, best.positions.copy()
             for stretch in stretches:
                 draw = rng.random()
-                if stretch.wide and number % 2:  # each course once on either side, so that their mean is fair
+                # Each course once on either side, so that their mean is fair.
+                if stretch.wide and number % 2:
                     start[stretch.points] = mirrored(stretch, before)
                 elif stretch.wide or search_round == 0 or draw < SETTINGS.changed / 2:
                     start[stretch.points] = bent(stretch, best.positions, step, rng)
@@ -134,11 +145,15 @@ def search(problem: Problem, builder: Builder, best: Fit, rng: np.random.Generat
         start = _combined(stretches, courses, np.array(misfits), best)
         best = min([best, *courses, builder.fit(start)], key=lambda fit: fit.cost)
     positions = np.stack([best.positions, *(course.positions for course in courses)])
-    return best, Courses(stretches, positions, np.array([_misfits(best, stretches, problem.ranges.count), *misfits]))
+    return best, Courses(
+        stretches, positions, np.array([_misfits(best, stretches, problem.ranges.count), *misfits])
+    )
 
 
 def _combined(stretches: list[Stretch], courses: list[Fit], misfits: Floats, best: Fit) -> Floats:
-    """Return positions (n, k) in which every stretch has the course that fits best, with half of its neighbors."""
+    """Return positions (n, k) in which every stretch has the course that fits best, with half of
+    its neighbors.
+    """
     start = best.positions.copy()
     beside = misfits.copy()
     beside[:, 1:] += misfits[:, :-1] / 2
@@ -149,12 +164,15 @@ def _combined(stretches: list[Stretch], courses: list[Fit], misfits: Floats, bes
 
 
 def _misfits(fit: Fit, stretches: list[Stretch], count: int) -> Floats:
-    """Return the misfit (stretches,) of all factors; one that joins two stretches counts half for each."""
+    """Return the misfit (stretches,) of all factors; one that joins two stretches counts half for
+    each.
+    """
     stretch_of = np.full(count, len(stretches))
     for number, stretch in enumerate(stretches):
         stretch_of[stretch.points[:-1] if stretch.closed else stretch.points] = number
     misfits = np.zeros(len(stretches) + 1)
-    for row in range(fit.graph.size() - count):  # the last factors only keep the graph from being singular
+    # The last factors only keep the graph from being singular.
+    for row in range(fit.graph.size() - count):
         factor = fit.graph.at(row)
         points = factor.keys()
         misfits[stretch_of[points]] += factor.error(fit.values) / len(points)

@@ -73,7 +73,8 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path) ->
     find_method(task.method)
     if task.method != DEFAULT and (task.anchors is not None or task.odometry is not None):
         raise BadInputError(
-            f"method {task.method} does not use known positions or odometry: use the default method, or leave these out"
+            f"method {task.method} does not use known positions or odometry: use the default"
+            " method, or leave these out"
         )
     if out.exists() and not out.is_dir():
         raise BadInputError(f"{out}: is a file, expected a folder to write to")
@@ -82,7 +83,9 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path) ->
     odometry = None if task.odometry is None else read_odometry(task.odometry)
     dimensions = task.dimensions or (2 if anchors is None else anchors.positions.shape[1])
     if anchors is not None:
-        _check_dimensions(task.anchors, anchors.positions.shape[1] == dimensions, anchors.positions, dimensions)
+        _check_dimensions(
+            task.anchors, anchors.positions.shape[1] == dimensions, anchors.positions, dimensions
+        )
     if anchors is not None or odometry is not None:
         load_gtsam()  # measuring may take long, so this fails early
     measured = measure()
@@ -101,12 +104,22 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path) ->
         motions = motions_of_track(motions, ranges.count, measured.seconds, dimensions)
     recovered = _recovered(task, ranges, dimensions, anchors, motions)
     reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius)
-    with written_together(out / POSITIONS, out / TRAJECTORY, out / SUMMARY) as (positions, trajectory, summary):
+    with written_together(out / POSITIONS, out / TRAJECTORY, out / SUMMARY) as (
+        positions,
+        trajectory,
+        summary,
+    ):
         write_positions(positions, recovered)
         numbers = np.arange(ranges.count, dtype=np.float64)
-        write_tum(trajectory, recovered.positions, numbers if measured.seconds is None else measured.seconds)
+        write_tum(
+            trajectory,
+            recovered.positions,
+            numbers if measured.seconds is None else measured.seconds,
+        )
         files = {POSITIONS: digest_of_file(positions), TRAJECTORY: digest_of_file(trajectory)}
-        RECOVERY.write(summary, measured.facts | {"method": task.method} | asdict(reported) | {"files": files})
+        RECOVERY.write(
+            summary, measured.facts | {"method": task.method} | asdict(reported) | {"files": files}
+        )
     if motions is not None:
         write_g2o(out / GRAPH, recovered, motions)
     known = None if anchors is None else anchors.points
@@ -132,4 +145,6 @@ def _recovered(
 
 def _check_dimensions(file: Path | None, fits: bool, positions: Floats, wanted: int) -> None:
     if not fits:
-        raise BadInputError(f"{file}: positions have {positions.shape[1]} dimensions, expected {wanted}")
+        raise BadInputError(
+            f"{file}: positions have {positions.shape[1]} dimensions, expected {wanted}"
+        )

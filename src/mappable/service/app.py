@@ -55,27 +55,49 @@ from mappable.service.sessions import Sessions
 
 MOST_CANDIDATES = 100
 TopK = Annotated[
-    int, Query(ge=1, le=MOST_CANDIDATES, description="Number of candidate landmarks per image.", examples=[3])
+    int,
+    Query(
+        ge=1,
+        le=MOST_CANDIDATES,
+        description="Number of candidate landmarks per image.",
+        examples=[3],
+    ),
 ]
 AsSequence = Annotated[
-    bool, Query(description="The images are one drive, in order, and are located together.", examples=[True])
+    bool,
+    Query(
+        description="The images are one drive, in order, and are located together.", examples=[True]
+    ),
 ]
 Coverage = Annotated[
     float | None,
-    Query(gt=0, lt=1, description="Share of intervals with the true distance (default: the map's).", examples=[0.95]),
+    Query(
+        gt=0,
+        lt=1,
+        description="Share of intervals with the true distance (default: the map's).",
+        examples=[0.95],
+    ),
 ]
-Dimensions = Annotated[int, Query(ge=2, le=3, description="Number of coordinates of the trajectory.", examples=[3])]
+Dimensions = Annotated[
+    int, Query(ge=2, le=3, description="Number of coordinates of the trajectory.", examples=[3])
+]
 Ordered = Annotated[
     bool,
     Query(
-        description="The images are one drive, in order. A usual step is assumed where no range connects two.",
+        description=(
+            "The images are one drive, in order. A usual step is assumed where no range connects"
+            " two."
+        ),
         examples=[False],
     ),
 ]
 EncoderName = Annotated[
     str,
     Query(
-        description="Fingerprint or name of the encoder that made the descriptors; GET /map returns the map's.",
+        description=(
+            "Fingerprint or name of the encoder that made the descriptors; GET /map returns the"
+            " map's."
+        ),
         examples=["0f3c9a51d2b7e684"],
     ),
 ]
@@ -91,8 +113,8 @@ def create_app(
 ) -> ASGIApp:
     """The application that serves the map of `engine`; it calls `ready` when it is up.
 
-    Pictures come only from the folder of the map, and from the folders `images`. The application answers to `hosts`
-    (default: this machine).
+    Pictures come only from the folder of the map, and from the folders `images`. The application
+    answers to `hosts` (default: this machine).
     """
     settings, metrics = engine.settings, engine.metrics
     memory = Budget(settings.memory, "memory", "too many bytes are being received at once")
@@ -143,10 +165,16 @@ def picture_folders(landmarks: Landmarks, images: Sequence[Path]) -> list[Path]:
 def _token_check(token: str | None) -> Callable[..., None]:
     """What raises if a request does not have the token."""
 
-    def check(given: Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]) -> None:
+    def check(
+        given: Annotated[
+            HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))
+        ],
+    ) -> None:
         sent = "" if given is None else given.credentials
         if token is not None and not hmac.compare_digest(sent.encode(), token.encode()):
-            raise RefusedError(401, "token", "the token is missing or wrong: send Authorization: Bearer TOKEN")
+            raise RefusedError(
+                401, "token", "the token is missing or wrong: send Authorization: Bearer TOKEN"
+            )
 
     return check
 
@@ -160,14 +188,19 @@ def _add_image_requests(app: APIRouter, engine: Engine) -> None:
         responses={
             207: {"model": Positions, "description": "Some of the images cannot be used."},
             **refusals(*IMAGE_ERRORS),
-            422: {"model": Positions | Error, "description": "An option is wrong, or no image can be used."},
+            422: {
+                "model": Positions | Error,
+                "description": "An option is wrong, or no image can be used.",
+            },
         },
         openapi_extra=_body(PICTURE | _form()),
     )
     async def locate(
         request: Request, top_k: TopK = 5, sequence: AsSequence = False, coverage: Coverage = None
     ) -> Response:
-        """Find where images were taken. Send one image as the body, or several as parts with file names."""
+        """Find where images were taken. Send one image as the body, or several as parts with file
+        names.
+        """
         if kind_of(request, (*IMAGES, MULTIPART)) == MULTIPART:
             images, _ = await read_form(request, engine.settings.queue)
         else:
@@ -180,9 +213,13 @@ def _add_image_requests(app: APIRouter, engine: Engine) -> None:
         "/recover",
         response_model=Trajectory,
         responses=refusals(*IMAGE_ERRORS),
-        openapi_extra=_body(_form(known={"type": "string", "description": "Known positions as JSON"})),
+        openapi_extra=_body(
+            _form(known={"type": "string", "description": "Known positions as JSON"})
+        ),
     )
-    async def recover(request: Request, dimensions: Dimensions = 2, ordered: Ordered = True) -> Response:
+    async def recover(
+        request: Request, dimensions: Dimensions = 2, ordered: Ordered = True
+    ) -> Response:
         """Recover the trajectory of images from the distances between them.
 
         If some positions are `known`, the trajectory is in the coordinates of the map.
@@ -209,10 +246,14 @@ def _add_descriptor_requests(app: APIRouter, engine: Engine) -> None:
         sequence: AsSequence = False,
         coverage: Coverage = None,
     ) -> Response:
-        """Find where images were taken, by descriptors that the client computed. They are scaled to length one."""
+        """Find where images were taken, by descriptors that the client computed. They are scaled to
+        length one.
+        """
         sent = await read_descriptors(request, engine.map.store.dimensions)
         if sent.known:
-            raise RefusedError(422, "known", "known: only /recover/descriptors takes known positions")
+            raise RefusedError(
+                422, "known", "known: only /recover/descriptors takes known positions"
+            )
         options: dict[str, Any] = {"top_k": top_k, "sequence": sequence, "coverage": coverage}
         return respond(await engine.locate_descriptors(sent, encoder, **options))
 
@@ -220,14 +261,20 @@ def _add_descriptor_requests(app: APIRouter, engine: Engine) -> None:
         "/recover/descriptors",
         response_model=Trajectory,
         responses=refusals(*IMAGE_ERRORS),
-        openapi_extra=_body(_descriptors(known=adapter(list[KnownPosition]).json_schema()["items"])),
+        openapi_extra=_body(
+            _descriptors(known=adapter(list[KnownPosition]).json_schema()["items"])
+        ),
     )
     async def recover_descriptors(
         request: Request, encoder: EncoderName, dimensions: Dimensions = 2, ordered: Ordered = True
     ) -> Response:
-        """Recover the trajectory of images from their descriptors. JSON may contain `known` positions."""
+        """Recover the trajectory of images from their descriptors. JSON may contain `known`
+        positions.
+        """
         sent = await read_descriptors(request, engine.map.store.dimensions)
-        return respond(await engine.recover_descriptors(sent, encoder, dimensions=dimensions, ordered=ordered))
+        return respond(
+            await engine.recover_descriptors(sent, encoder, dimensions=dimensions, ordered=ordered)
+        )
 
 
 def _add_map_requests(app: APIRouter, engine: Engine, folders: Sequence[Path]) -> None:
@@ -258,7 +305,11 @@ def _add_map_requests(app: APIRouter, engine: Engine, folders: Sequence[Path]) -
         data, kind = picture(engine.map.places, engine.rows[landmark], folders)
         return Response(data, media_type=kind)
 
-    @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **refusals(401)})
+    @app.get(
+        "/metrics",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {}}}, **refusals(401)},
+    )
     async def the_metrics() -> Response:
         """Counters in the text format of Prometheus."""
         return Response(engine.metrics.text(), media_type=CONTENT_TYPE)
@@ -274,7 +325,14 @@ def _add_errors(app: FastAPI, engine: Engine) -> None:
     def failed(request: Request, error: Exception) -> JSONResponse:
         return refused(request, _refusal_of(error, request))
 
-    for kind in (MappableError, RequestValidationError, HTTPException, ClientDisconnect, RefusedError, Exception):
+    for kind in (
+        MappableError,
+        RequestValidationError,
+        HTTPException,
+        ClientDisconnect,
+        RefusedError,
+        Exception,
+    ):
         app.add_exception_handler(kind, failed)
 
 
@@ -308,12 +366,27 @@ def _form(**fields: Any) -> dict[str, Any]:
 def _descriptors(known: Any = None) -> dict[str, Any]:
     vectors = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
     properties: dict[str, Any] = {
-        "descriptors": vectors | {"description": "One row per image, with as many numbers as the map's descriptors"},
-        "images": {"type": "array", "items": {"type": "string"}, "description": "Names of the images"},
+        "descriptors": (
+            vectors
+            | {"description": "One row per image, with as many numbers as the map's descriptors"}
+        ),
+        "images": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Names of the images",
+        },
     }
     if known is not None:
         properties["known"] = {"type": "array", "items": known}
-    schema = {"type": "object", "required": ["descriptors"], "additionalProperties": False, "properties": properties}
-    example = {"descriptors": [[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]], "images": ["0001.jpg", "0002.jpg"]}
+    schema = {
+        "type": "object",
+        "required": ["descriptors"],
+        "additionalProperties": False,
+        "properties": properties,
+    }
+    example = {
+        "descriptors": [[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]],
+        "images": ["0001.jpg", "0002.jpg"],
+    }
     binary = {"type": "string", "format": "binary", "description": "A .npy file of shape (n, D)"}
     return {JSON: {"schema": schema, "example": example}, NPY: {"schema": binary}}

@@ -37,7 +37,9 @@ class Engine:
     Without an encoder, it takes descriptors only.
     """
 
-    def __init__(self, opened: Landmarks, encoder: ImageEncoder | None, settings: Settings, metrics: Metrics) -> None:
+    def __init__(
+        self, opened: Landmarks, encoder: ImageEncoder | None, settings: Settings, metrics: Metrics
+    ) -> None:
         self.map, self.settings, self.metrics = _in_memory(opened), settings, metrics
         self.opened = Map(self.map, encoder)
         self.rows = {str(name): row for row, name in enumerate(self.map.places.place_id)}
@@ -48,17 +50,26 @@ class Engine:
             self.batch_size = measure(describe, about.size)
             self._batcher = Batcher(describe, self.batch_size.images, metrics.batch)
             raw = self.map.places.decoding
-            self._decode = partial(decode, size=about.size, fit=about.fit, decoding=raw, most_pixels=settings.pixels)
-        self._decoders = ThreadPoolExecutor(cores(), "images")  # large images are slow: no other work waits for them
+            self._decode = partial(
+                decode, size=about.size, fit=about.fit, decoding=raw, most_pixels=settings.pixels
+            )
+        # Large images are slow: no other work waits for them.
+        self._decoders = ThreadPoolExecutor(cores(), "images")
         self._solver: ProcessPoolExecutor | None = None
-        self.queue = Budget(settings.queue, "queue", f"the queue is full: {settings.queue:,} images are waiting")
+        self.queue = Budget(
+            settings.queue, "queue", f"the queue is full: {settings.queue:,} images are waiting"
+        )
 
     def map_changed(self) -> bool:
         """Whether the map on disk is not the one that is served."""
         return self.map.origin is not None and self.map.origin.changed()
 
-    async def locate(self, images: list[SentImage], *, top_k: int, sequence: bool, coverage: float | None) -> Positions:
-        """Where images were taken, or why this is unknown; images of a `sequence` are located together."""
+    async def locate(
+        self, images: list[SentImage], *, top_k: int, sequence: bool, coverage: float | None
+    ) -> Positions:
+        """Where images were taken, or why this is unknown; images of a `sequence` are located
+        together.
+        """
         described = await self._describe(images)
         names = [image.name for image in images]
         return await asyncio.to_thread(self._locate, names, described, top_k, sequence, coverage)
@@ -81,13 +92,23 @@ class Engine:
         return await self._recover(names, np.stack(descriptors), anchors, dimensions, ordered)
 
     async def locate_descriptors(
-        self, sent: SentDescriptors, encoder: str, *, top_k: int, sequence: bool, coverage: float | None
+        self,
+        sent: SentDescriptors,
+        encoder: str,
+        *,
+        top_k: int,
+        sequence: bool,
+        coverage: float | None,
     ) -> Positions:
-        """Where the images of descriptors were taken; `encoder` is the name or fingerprint of the encoder."""
+        """Where the images of descriptors were taken; `encoder` is the name or fingerprint of the
+        encoder.
+        """
         with self._in_queue(len(sent.names)):
             self.map.check_encoder(encoder)
             rows = list(sent.descriptors)
-            return await asyncio.to_thread(self._locate, sent.names, rows, top_k, sequence, coverage)
+            return await asyncio.to_thread(
+                self._locate, sent.names, rows, top_k, sequence, coverage
+            )
 
     async def recover_descriptors(
         self, sent: SentDescriptors, encoder: str, *, dimensions: int, ordered: bool
@@ -108,13 +129,19 @@ class Engine:
 
     async def _describe(self, images: list[SentImage]) -> list[Described]:
         if self.batch_size is None:
-            raise RefusedError(422, "no_encoder", "the map has no encoder; send descriptors to /locate/descriptors")
+            raise RefusedError(
+                422, "no_encoder", "the map has no encoder; send descriptors to /locate/descriptors"
+            )
         with self._in_queue(len(images)):
-            # The images of a request beyond these wait here: no other request waits for all of them.
+            # The images of a request beyond these wait here: no other request waits for all of
+            # them.
             waiting = asyncio.Semaphore(cores() + 2 * self.batch_size.images)
             decoding = asyncio.Semaphore(cores())
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._describe_one(image, waiting, decoding)) for image in images]
+                tasks = [
+                    group.create_task(self._describe_one(image, waiting, decoding))
+                    for image in images
+                ]
             return [task.result() for task in tasks]
 
     async def _describe_one(
@@ -123,7 +150,9 @@ class Engine:
         async with waiting:
             async with decoding:
                 loop = asyncio.get_running_loop()
-                pixels: Pixels | RefusedError = await loop.run_in_executor(self._decoders, self._decode, image)
+                pixels: Pixels | RefusedError = await loop.run_in_executor(
+                    self._decoders, self._decode, image
+                )
             if isinstance(pixels, RefusedError):
                 return pixels
             return await asyncio.wrap_future(self._batcher.submit(pixels))
@@ -132,7 +161,9 @@ class Engine:
     def _in_queue(self, count: int) -> Iterator[None]:
         """Context of a request with `count` images; raise if that is too many."""
         if count > self.settings.queue:
-            sentence = f"the request has {count:,} images, more than the limit of {self.settings.queue:,}"
+            sentence = (
+                f"the request has {count:,} images, more than the limit of {self.settings.queue:,}"
+            )
             raise RefusedError(413, "too_many_images", sentence)
         with self.queue.reserving() as reserve:
             reserve(count)
@@ -143,34 +174,60 @@ class Engine:
         for position in known:
             if len(position.coordinates) != dimensions:
                 found = f"{len(position.coordinates)} coordinates"
-                raise BadInputError(f"the known position of point {position.point} has {found}, expected {dimensions}")
-        columns = ([getattr(position, name) for position in known] for name in ("point", "coordinates", "sigma"))
+                raise BadInputError(
+                    f"the known position of point {position.point} has {found}, expected"
+                    f" {dimensions}"
+                )
+        columns = (
+            [getattr(position, name) for position in known]
+            for name in ("point", "coordinates", "sigma")
+        )
         return Anchors(*columns) if known else None
 
     def _locate(
-        self, names: list[str], described: Sequence[Described], top_k: int, sequence: bool, coverage: float | None
+        self,
+        names: list[str],
+        described: Sequence[Described],
+        top_k: int,
+        sequence: bool,
+        coverage: float | None,
     ) -> Positions:
-        refused = {row: each for row, each in enumerate(described) if isinstance(each, RefusedError)}
+        refused = {
+            row: each for row, each in enumerate(described) if isinstance(each, RefusedError)
+        }
         descriptors = [each for each in described if not isinstance(each, RefusedError)]
         located: Iterator[Location] = iter(())
         if descriptors:
             locate = self.opened.locate_drive if sequence else self.opened.locate_all
             usable = [name for row, name in enumerate(names) if row not in refused]
-            located = iter(locate(np.array(descriptors), names=usable, coverage=coverage, candidates=top_k))
+            located = iter(
+                locate(np.array(descriptors), names=usable, coverage=coverage, candidates=top_k)
+            )
         outcomes = [
-            NotLocated(name, str(refused[row])) if row in refused else next(located) for row, name in enumerate(names)
+            NotLocated(name, str(refused[row])) if row in refused else next(located)
+            for row, name in enumerate(names)
         ]
         if len(refused) == len(names) == 1:
             raise refused[0]
         for refusal in refused.values():
             self.metrics.error(refusal.reason)
-        return Positions(outcomes, None if descriptors or not outcomes else "none of the images can be used")
+        return Positions(
+            outcomes, None if descriptors or not outcomes else "none of the images can be used"
+        )
 
     async def _recover(
-        self, names: list[str], descriptors: Floats32, anchors: Anchors | None, dimensions: int, ordered: bool
+        self,
+        names: list[str],
+        descriptors: Floats32,
+        anchors: Anchors | None,
+        dimensions: int,
+        ordered: bool,
     ) -> Trajectory:
-        ranges = await asyncio.to_thread(ranges_between, self.opened.calibration, descriptors, ordered=ordered)
-        # A process of its own: recoveries are slow, and hold Python's lock. It starts with the first one.
+        ranges = await asyncio.to_thread(
+            ranges_between, self.opened.calibration, descriptors, ordered=ordered
+        )
+        # A process of its own: recoveries are slow, and hold Python's lock. It starts with the
+        # first one.
         solver = self._solver = self._solver or ProcessPoolExecutor(1, get_context("spawn"))
         loop = asyncio.get_running_loop()
         try:
@@ -178,12 +235,15 @@ class Engine:
         except BrokenProcessPool:
             if self._solver is solver:
                 self._solver = None
-            raise RefusedError(503, "solver", "the process that recovers trajectories ended; try again") from None
+            raise RefusedError(
+                503, "solver", "the process that recovers trajectories ended; try again"
+            ) from None
         return trajectory(names, *solved)
 
 
 def _in_memory(opened: Landmarks) -> Landmarks:
-    """The map with its descriptors in memory, because others may change or remove a memory-mapped file.
+    """The map with its descriptors in memory, because others may change or remove a memory-mapped
+    file.
 
     The descriptors of a map with an index stay in their file, because there are very many.
     """

@@ -14,19 +14,24 @@ from mappable.service.limits import Budget, RefusedError, Settings
 from mappable.service.metrics import Metrics
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  # listening there means listening on all addresses of the machine
+EVERY_ADDRESS = (
+    "0.0.0.0",  # noqa: S104
+    "::",
+)  # listening there means listening on all addresses of the machine
 NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
-HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+?))\.?(?::\d*)?")  # an IPv6 address in brackets or a name; a port
+# An IPv6 address in brackets or a name; a port.
+HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+?))\.?(?::\d*)?")
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
 NOSNIFF = (b"x-content-type-options", b"nosniff")  # on every response
 
 
 class Hosts:
-    """The names that the server answers to: of this machine, of its address, and others that the user allows.
+    """The names that the server answers to: of this machine, of its address, and others that the
+    user allows.
 
-    A web page of another site can let its own name lead to this server (DNS rebinding). The browser then lets the page
-    read responses, but it sends that name in the header `Host`. It cannot forge an address, so a server that listens
-    on every address answers to all addresses.
+    A web page of another site can let its own name lead to this server (DNS rebinding). The browser
+    then lets the page read responses, but it sends that name in the header `Host`. It cannot forge
+    an address, so a server that listens on every address answers to all addresses.
     """
 
     def __init__(self, listening: str = "127.0.0.1", others: Iterable[str] = ()) -> None:
@@ -43,8 +48,16 @@ class Hosts:
 class Guard:
     """A wrapper of the application that checks and counts each request."""
 
-    def __init__(self, app: ASGIApp, *, settings: Settings, memory: Budget, metrics: Metrics, hosts: Hosts) -> None:
-        self.app, self.settings, self.memory, self.metrics, self.hosts = app, settings, memory, metrics, hosts
+    def __init__(
+        self, app: ASGIApp, *, settings: Settings, memory: Budget, metrics: Metrics, hosts: Hosts
+    ) -> None:
+        self.app, self.settings, self.memory, self.metrics, self.hosts = (
+            app,
+            settings,
+            memory,
+            metrics,
+            hosts,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,7 +86,10 @@ class Guard:
                 scope.setdefault("state", {})["reserve"] = reserve
                 headers = dict(scope["headers"])
                 if not self.hosts.allow(headers.get(b"host", b"").decode("latin-1")):
-                    sentence = "this server does not answer to this host name; allow it with --allowed-host"
+                    sentence = (
+                        "this server does not answer to this host name; allow it with"
+                        " --allowed-host"
+                    )
                     raise RefusedError(421, "host", sentence)
                 declared = headers.get(b"content-length", b"0")
                 self._check_length(int(declared) if declared.isdigit() else 0)
@@ -81,13 +97,18 @@ class Guard:
                     await self.app(scope, receiving, sending)
         except (RefusedError, TimeoutError) as error:
             if status:
-                return  # in the middle of a response that the client does not read: the response is cut off
-            late = RefusedError(503, "timeout", f"the response took longer than {self.settings.timeout:g} s")
+                # In the middle of a response that the client does not read: the response is cut
+                # off.
+                return
+            late = RefusedError(
+                503, "timeout", f"the response took longer than {self.settings.timeout:g} s"
+            )
             refusal = error if isinstance(error, RefusedError) else late
             self.metrics.error(refusal.reason)
             await answer(refusal)(scope, receive, sending)
         finally:
-            path = getattr(scope.get("route"), "path", "other")  # a client cannot create endless new labels
+            # A client cannot create endless new labels.
+            path = getattr(scope.get("route"), "path", "other")
             self.metrics.request(str(path), status, time.perf_counter() - start)
 
     def _check_length(self, length: int) -> None:
@@ -104,7 +125,9 @@ def answer(refusal: RefusedError) -> JSONResponse:
 def _checked(name: str) -> str:
     lower = name.lower().removesuffix(".")
     if not NAME.fullmatch(lower) and not _is_address(lower):
-        raise BadInputError(f"--allowed-host is {shown(name)}, expected a host name without scheme and port")
+        raise BadInputError(
+            f"--allowed-host is {shown(name)}, expected a host name without scheme and port"
+        )
     return lower
 
 

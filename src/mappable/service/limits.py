@@ -14,7 +14,9 @@ Reserve = Callable[[int], None]
 
 
 class RefusedError(Exception):
-    """A request fails: its HTTP status, a reason in one word for the metrics, and a sentence for the client."""
+    """A request fails: its HTTP status, a reason in one word for the metrics, and a sentence for
+    the client.
+    """
 
     def __init__(self, status: int, reason: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -26,10 +28,16 @@ class Settings(BaseModel, frozen=True, extra="forbid", strict=True, allow_inf_na
 
     body: PositiveInt = Field(default=64_000_000, description="bytes of one request body")
     pixels: PositiveInt = Field(default=50_000_000, description="pixels of one image")
-    memory: PositiveInt = Field(default=1_000_000_000, description="bytes of all requests in progress")
-    queue: PositiveInt = Field(default=256, description="images in progress; also images of one request")
+    memory: PositiveInt = Field(
+        default=1_000_000_000, description="bytes of all requests in progress"
+    )
+    queue: PositiveInt = Field(
+        default=256, description="images in progress; also images of one request"
+    )
     connections: PositiveInt = Field(default=512, description="open connections")
-    timeout: PositiveFloat = Field(default=60.0, description="seconds from a request to its response")
+    timeout: PositiveFloat = Field(
+        default=60.0, description="seconds from a request to its response"
+    )
     sessions: PositiveInt = Field(default=1000, description="cameras that are followed at once")
     session_timeout: PositiveFloat = Field(
         default=600.0, description="seconds without an update after which a session expires"
@@ -48,11 +56,15 @@ class Settings(BaseModel, frozen=True, extra="forbid", strict=True, allow_inf_na
             problem = error.errors()[0]
             name = ".".join(map(str, problem["loc"])) or "the file"
             known = listed(cls.model_fields)
-            raise BadInputError(f"{file}: {name}: {problem['msg'].lower()}; the settings are {known}") from None
+            raise BadInputError(
+                f"{file}: {name}: {problem['msg'].lower()}; the settings are {known}"
+            ) from None
 
     def to_yaml(self) -> str:
         """All settings with their meanings."""
-        lines = {f"{name}: {value}": type(self).model_fields[name].description for name, value in self}
+        lines = {
+            f"{name}: {value}": type(self).model_fields[name].description for name, value in self
+        }
         width = max(map(len, lines))
         return "\n".join(f"{line:<{width}}  # {meaning}" for line, meaning in lines.items())
 
@@ -68,7 +80,9 @@ class Budget:
 
     @contextmanager
     def reserving(self) -> Iterator[Reserve]:
-        """A function that reserves more for one request, or raises; on exit, the request returns everything."""
+        """A function that reserves more for one request, or raises; on exit, the request returns
+        everything.
+        """
         reserved = 0
 
         def reserve(count: int) -> None:

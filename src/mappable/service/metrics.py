@@ -33,7 +33,8 @@ class Histogram:
 class Metrics:
     """All counters; any thread may add to them.
 
-    `gauges` maps a name and a help text to a function, which is called whenever the metrics are read.
+    `gauges` maps a name and a help text to a function, which is called whenever the metrics are
+    read.
     """
 
     def __init__(self) -> None:
@@ -65,9 +66,19 @@ class Metrics:
         with self._lock:
             lines = [
                 *_counter("mappable_requests_total", "Requests answered.", self._requests),
-                *_counter("mappable_errors_total", "Failed requests or images, by reason.", self._errors),
-                *_heading("mappable_request_seconds", "Seconds from the headers to the response.", "histogram"),
-                *(line for path, one in self._latency.items() for line in one.lines(*_of_path(path))),
+                *_counter(
+                    "mappable_errors_total", "Failed requests or images, by reason.", self._errors
+                ),
+                *_heading(
+                    "mappable_request_seconds",
+                    "Seconds from the headers to the response.",
+                    "histogram",
+                ),
+                *(
+                    line
+                    for path, one in self._latency.items()
+                    for line in one.lines(*_of_path(path))
+                ),
                 *_heading("mappable_batch_images", "Images per batch of the encoder.", "histogram"),
                 *self._batches.lines("mappable_batch_images"),
             ]
@@ -81,7 +92,10 @@ def _of_path(path: str) -> tuple[str, Labels]:
 
 
 def _counter(name: str, about: str, counts: Counter[Labels]) -> list[str]:
-    return [*_heading(name, about, "counter"), *(f"{name}{_braced(labels)} {n}" for labels, n in counts.items())]
+    return [
+        *_heading(name, about, "counter"),
+        *(f"{name}{_braced(labels)} {n}" for labels, n in counts.items()),
+    ]
 
 
 def _heading(name: str, about: str, kind: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Read pictures of places for a browser, from folders that the user trusts.
 
-Their files may change or vanish while a map is served. Somebody else may have written the table with their paths.
+Their files may change or vanish while a map is served. Somebody else may have written the table
+with their paths.
 """
 
 import io
@@ -23,16 +24,27 @@ def is_inside(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def picture(places: Places, row: int, folders: Sequence[Path]) -> tuple[bytes, str]:
-    """The image file of a landmark, and its content type; a format that browsers do not show becomes a PNG.
+    """The image file of a landmark, and its content type; a format that browsers do not show
+    becomes a PNG.
 
-    Raises if the file is not in one of the `folders`, also if only a symbolic link leads out of them.
+    Raises if the file is not in one of the `folders`, also if only a symbolic link leads out of
+    them.
     """
-    name, file, decoding = str(places.place_id[row]), (places.root / places.path[row]).resolve(), places.decoding
+    name, file, decoding = (
+        str(places.place_id[row]),
+        (places.root / places.path[row]).resolve(),
+        places.decoding,
+    )
     if not is_inside(file, folders):
-        sentence = "its image is not in the folder of the map; to show it, restart the server with --images"
+        sentence = (
+            "its image is not in the folder of the map; to show it, restart the server with"
+            " --images"
+        )
         raise RefusedError(403, "landmark_folder", f"landmark {name!r}: {sentence}")
     if not _is_file(file):
-        raise RefusedError(410, "landmark_image", f"landmark {name!r}: its image file no longer exists")
+        raise RefusedError(
+            410, "landmark_image", f"landmark {name!r}: its image file no longer exists"
+        )
     shown = io.BytesIO()
     try:
         data = read_bytes(file)
@@ -43,7 +55,9 @@ def picture(places: Places, row: int, folders: Sequence[Path]) -> tuple[bytes, s
             return data, kind
         Image.fromarray(load_image(file, size, "stretch", decoding)).save(shown, "PNG")
     except Exception:  # decoders promise no closed set of errors
-        raise RefusedError(410, "landmark_image", f"landmark {name!r}: its image file can no longer be read") from None
+        raise RefusedError(
+            410, "landmark_image", f"landmark {name!r}: its image file can no longer be read"
+        ) from None
     return shown.getvalue(), "image/png"
 
 

@@ -15,7 +15,8 @@ from mappable.maps.summary import MapSummary, summarize_map
 from mappable.recovery.report import Report
 from mappable.recovery.result import Recovered
 
-LARGEST_NUMBER = 1_000_000_000  # of a known position: coordinates and sigma in metres, and the number of the image
+# Of a known position: coordinates and sigma in metres, and the number of the image.
+LARGEST_NUMBER = 1_000_000_000
 SMALLEST_SIGMA = 1e-6  # metres
 JSON = "application/json"
 _Number = Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False)]
@@ -40,10 +41,16 @@ class Positions:
 class KnownPosition:
     """A known position of an image."""
 
-    point: Annotated[int, Field(ge=0, le=LARGEST_NUMBER, description="Number of the image, from 0.", examples=[0])]
-    coordinates: Annotated[list[_Number], Field(description="In the frame of the map.", examples=[[12.0, 3.5]])]
+    point: Annotated[
+        int,
+        Field(ge=0, le=LARGEST_NUMBER, description="Number of the image, from 0.", examples=[0]),
+    ]
+    coordinates: Annotated[
+        list[_Number], Field(description="In the frame of the map.", examples=[[12.0, 3.5]])
+    ]
     sigma: Annotated[
-        float, Field(ge=SMALLEST_SIGMA, le=LARGEST_NUMBER, description="Standard deviation, in metres.")
+        float,
+        Field(ge=SMALLEST_SIGMA, le=LARGEST_NUMBER, description="Standard deviation, in metres."),
     ] = 0.5
 
 
@@ -70,8 +77,12 @@ class Landmark:
 
     id: str = documented("Its id.", "sun/0048.jpg")
     coordinates: list[float] = documented("x, y (and z) in the frame of the map.", [51.3, 7.9])  # noqa: RUF009
-    latitude: float | None = documented("Degrees; null if the frame is not georeferenced.", 51.75213)
-    longitude: float | None = documented("Degrees; null if the frame is not georeferenced.", -1.25794)
+    latitude: float | None = documented(
+        "Degrees; null if the frame is not georeferenced.", 51.75213
+    )
+    longitude: float | None = documented(
+        "Degrees; null if the frame is not georeferenced.", -1.25794
+    )
     yaw: float | None = documented("Radians counter-clockwise from +x.", 1.57)
     condition: str = documented("Its condition.", "sun")
     estimated: bool = documented("Whether its position is estimated.", False)
@@ -109,19 +120,30 @@ class Health:
     status: str = documented("Always ok.", "ok")
     landmarks: int = documented("Number of landmarks.", 200)
     queue: int = documented("Number of images in progress or waiting.", 0)
-    map_changed: bool = documented("Whether the map on disk is not the one that is served; a restart loads it.", False)
+    map_changed: bool = documented(
+        "Whether the map on disk is not the one that is served; a restart loads it.", False
+    )
 
 
 REFUSED: dict[int | str, dict[str, Any]] = {
     400: {"model": Error, "description": "The body does not match its header."},
     401: {"model": Error, "description": "The token is missing or wrong."},
-    403: {"model": Error, "description": "The image file is not in a folder that the server may show."},
+    403: {
+        "model": Error,
+        "description": "The image file is not in a folder that the server may show.",
+    },
     404: {"model": Error, "description": "The name does not exist."},
     410: {"model": Error, "description": "The image file no longer exists, or cannot be read."},
-    413: {"model": Error, "description": "The body is too long, an image is too large, or there are too many images."},
+    413: {
+        "model": Error,
+        "description": "The body is too long, an image is too large, or there are too many images.",
+    },
     415: {"model": Error, "description": "The content type is not supported."},
     422: {"model": Error, "description": "An image or an option cannot be used."},
-    503: {"model": Error, "description": "The server is overloaded; Retry-After gives the seconds to wait."},
+    503: {
+        "model": Error,
+        "description": "The server is overloaded; Retry-After gives the seconds to wait.",
+    },
     "default": {"model": Error, "description": "The request failed; the body says why."},
 }
 IMAGE_ERRORS = (400, 401, 413, 415, 422, 503)  # statuses of a failed request with images

@@ -17,7 +17,9 @@ KEEP_ALIVE = 5  # seconds that a connection may be idle between two requests
 def bind(host: str, port: int) -> socket.socket:
     """A socket that is bound to an address; clients can connect, but wait until the server runs."""
     try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, *_, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
             if os.name == "posix":  # on Windows, this option would let two servers share one port
@@ -34,7 +36,9 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def server_of(app: ASGIApp, settings: Settings) -> uvicorn.Server:
-    """A server for the application. At a signal, it finishes the requests in progress; at a second one, it stops."""
+    """A server for the application. At a signal, it finishes the requests in progress; at a second
+    one, it stops.
+    """
     config = uvicorn.Config(
         app,
         http="h11",
@@ -52,12 +56,17 @@ def server_of(app: ASGIApp, settings: Settings) -> uvicorn.Server:
 
 
 def run(app: ASGIApp, settings: Settings, bound: socket.socket) -> None:
-    """Serve until a signal. A stop is not a failure, so the signal that uvicorn raises again does nothing."""
+    """Serve until a signal. A stop is not a failure, so the signal that uvicorn raises again does
+    nothing.
+    """
     server = server_of(app, settings)
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
+    # Only the main thread may handle signals.
+    if threading.current_thread() is not threading.main_thread():
         server.run(sockets=[bound])
         return
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         server.run(sockets=[bound])
     finally:

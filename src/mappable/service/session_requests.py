@@ -17,7 +17,9 @@ from mappable.service.sessions import Sessions
 
 EVENTS = "text/event-stream"
 LARGEST = 1e12  # of times and motions in requests
-_ID = Annotated[str, Path(description="Id of the session.", examples=["9f86d081884c7d659a2feaa0c55ad015"])]
+_ID = Annotated[
+    str, Path(description="Id of the session.", examples=["9f86d081884c7d659a2feaa0c55ad015"])
+]
 _DESCRIPTOR: dict[str, Any] = {
     JSON: {
         "schema": {
@@ -30,7 +32,9 @@ _DESCRIPTOR: dict[str, Any] = {
 
 
 def _number(description: str, example: float) -> Any:
-    return Query(ge=-LARGEST, le=LARGEST, allow_inf_nan=False, description=description, examples=[example])
+    return Query(
+        ge=-LARGEST, le=LARGEST, allow_inf_nan=False, description=description, examples=[example]
+    )
 
 
 def add_session_requests(app: APIRouter, engine: Engine, sessions: Sessions) -> None:
@@ -51,12 +55,19 @@ def add_session_requests(app: APIRouter, engine: Engine, sessions: Sessions) -> 
     async def update(
         request: Request,
         session: _ID,
-        time: Annotated[float, _number("Time of the image, in seconds; later than that of the image before.", 12.3)],
+        time: Annotated[
+            float,
+            _number("Time of the image, in seconds; later than that of the image before.", 12.3),
+        ],
         forward: Annotated[
             float | None, _number("Odometry: motion ahead since the update before, in metres.", 0.8)
         ] = None,
-        left: Annotated[float | None, _number("Odometry: motion to the left, in metres.", 0.0)] = None,
-        turn: Annotated[float | None, _number("Odometry: turn in radians, counter-clockwise.", 0.02)] = None,
+        left: Annotated[
+            float | None, _number("Odometry: motion to the left, in metres.", 0.0)
+        ] = None,
+        turn: Annotated[
+            float | None, _number("Odometry: turn in radians, counter-clockwise.", 0.02)
+        ] = None,
         covariance: Annotated[
             list[float] | None,
             Query(
@@ -100,7 +111,9 @@ def _odometry(
     if forward is None and left is None and turn is None and covariance is None:
         return None
     if forward is None or left is None or turn is None:
-        raise RefusedError(422, "option", "odometry needs forward, left and turn: give all of them, or none")
+        raise RefusedError(
+            422, "option", "odometry needs forward, left and turn: give all of them, or none"
+        )
     rows = None if covariance is None else np.reshape(covariance, (3, 3)).tolist()
     return Odometry(forward, left, turn, rows)
 

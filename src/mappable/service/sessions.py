@@ -20,7 +20,8 @@ from mappable.odometry import Odometry
 from mappable.service.limits import RefusedError, Settings
 
 RECENT = 50  # estimates that a session keeps for its streams
-STREAM_SECONDS = 15.0  # longest time of a stream; a browser then asks again, from the last estimate on
+# Longest time of a stream; a browser then asks again, from the last estimate on.
+STREAM_SECONDS = 15.0
 AGAIN = 100  # milliseconds after which a browser asks again
 NO_IMAGE: Floats32 = np.empty(0, dtype=np.float32)
 
@@ -38,9 +39,13 @@ class Session:
 
 
 class Sessions:
-    """All sessions on one map. A session that nobody updates expires; all of them end with the server."""
+    """All sessions on one map. A session that nobody updates expires; all of them end with the
+    server.
+    """
 
-    def __init__(self, opened: Map, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, opened: Map, settings: Settings, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._opened, self._settings, self._clock = opened, settings, clock
         self._sessions: dict[str, Session] = {}
         self._thread = ThreadPoolExecutor(1, "sessions")  # updates take turns
@@ -49,7 +54,10 @@ class Sessions:
         """The id of a new session, and the revision of the map."""
         self._expire()
         if len(self._sessions) >= self._settings.sessions:
-            sentence = f"there are {len(self._sessions):,} sessions already; delete one, or try again later"
+            sentence = (
+                f"there are {len(self._sessions):,} sessions already; delete one, or try again"
+                " later"
+            )
             raise RefusedError(503, "sessions", sentence)
         localizer = await self._run(Localizer, self._opened)
         name = secrets.token_hex(16)
@@ -65,13 +73,19 @@ class Sessions:
         return self._sessions[name]
 
     async def update(
-        self, name: str, described: Floats32 | RefusedError, seconds: float, odometry: Odometry | None
+        self,
+        name: str,
+        described: Floats32 | RefusedError,
+        seconds: float,
+        odometry: Odometry | None,
     ) -> Estimate:
         """Take an image; the odometry of an image that cannot be read still counts."""
         session = self.find(name)
         session.used = self._clock()
         loop = asyncio.get_running_loop()
-        estimate: Estimate = await self._run(self._update, session, described, seconds, odometry, loop)
+        estimate: Estimate = await self._run(
+            self._update, session, described, seconds, odometry, loop
+        )
         return estimate
 
     def remove(self, name: str) -> None:
@@ -127,4 +141,6 @@ class Sessions:
 
     def _expire(self) -> None:
         oldest = self._clock() - self._settings.session_timeout
-        self._sessions = {name: session for name, session in self._sessions.items() if session.used >= oldest}
+        self._sessions = {
+            name: session for name, session in self._sessions.items() if session.used >= oldest
+        }

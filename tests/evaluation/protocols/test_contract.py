@@ -1,4 +1,6 @@
-"""What every protocol promises: its result, its section, its figures, and what it does with bad descriptors."""
+"""What every protocol promises: its result, its section, its figures, and what it does with bad
+descriptors.
+"""
 
 import json
 from collections.abc import Callable
@@ -13,7 +15,14 @@ from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.evaluation.figure import new_figure
 from mappable.evaluation.models import Model
-from mappable.evaluation.protocol import Drawing, Images, NothingToDrawError, Protocol, Section, View
+from mappable.evaluation.protocol import (
+    Drawing,
+    Images,
+    NothingToDrawError,
+    Protocol,
+    Section,
+    View,
+)
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
 from mappable.evaluation.records import from_json, to_json
 from mappable.evaluation.report import failures_of, write_report
@@ -46,10 +55,15 @@ def test_every_protocol_has_a_result_a_section_and_its_figures(
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_protocol_reads_only_the_rows_it_requests_and_its_result_is_json(scoring: Scoring, name: str) -> None:
+def test_a_protocol_reads_only_the_rows_it_requests_and_its_result_is_json(
+    scoring: Scoring, name: str
+) -> None:
     """Descriptors exist only for the requested rows; a read of another row would fail."""
     rows = np.unique(PROTOCOLS[name].rows(scoring.setup))
-    few = replace(scoring, descriptors=replace(scoring.descriptors, rows=rows, values=scoring.descriptors[rows]))
+    few = replace(
+        scoring,
+        descriptors=replace(scoring.descriptors, rows=rows, values=scoring.descriptors[rows]),
+    )
     whole = measured(scoring, "triplet", 0, [name])
     if name not in ("timing", "home-and-away"):  # these describe images
         again = measured(few, "triplet", 0, [name])
@@ -59,12 +73,20 @@ def test_a_protocol_reads_only_the_rows_it_requests_and_its_result_is_json(scori
 
 
 @pytest.mark.parametrize("kind", ["random", "constant"])
-def test_every_protocol_handles_meaningless_descriptors(kind: str, scoring: Scoring, tmp_path: Path) -> None:
+def test_every_protocol_handles_meaningless_descriptors(
+    kind: str, scoring: Scoring, tmp_path: Path
+) -> None:
     count = len(scoring.setup.places)
     made = np.random.default_rng(5).normal(size=(count if kind == "random" else 1, 48))
-    values = np.tile(made / np.linalg.norm(made, axis=1, keepdims=True), (1 if kind == "random" else count, 1))
+    values = np.tile(
+        made / np.linalg.norm(made, axis=1, keepdims=True), (1 if kind == "random" else count, 1)
+    )
     about = replace(scoring.about, feature_scale_squared=None)
-    nothing = replace(scoring, about=about, descriptors=Descriptors(np.arange(count), values.astype(np.float32), "no"))
+    nothing = replace(
+        scoring,
+        about=about,
+        descriptors=Descriptors(np.arange(count), values.astype(np.float32), "no"),
+    )
     result = measured(nothing, "off-the-shelf", 0)
     assert not result.failed
     assert set(result.skipped) <= {"map-recovery"}  # where no two images are near
@@ -122,7 +144,9 @@ def run(scoring: Scoring) -> Farthest:
 
 def report(view: View, models: list[Model]) -> Section:
     worst = [model.spread(Farthest, lambda one: float(one.errors.max())) for model in models]
-    shown = table("farthest", Column("Model", [model.title for model in models]), Column("Worst error", worst))
+    shown = table(
+        "farthest", Column("Model", [model.title for model in models]), Column("Worst error", worst)
+    )
     return Section("farthest", "The worst query", ["How far off it is."], [shown], ("farthest",))
 
 
@@ -145,6 +169,12 @@ def test_a_new_protocol_is_in_the_report(
     page = write_report([result], scoring.setup, images, tmp_path, command="")
     assert failures_of(page) == []
     assert DRAWING.caption in page.read_text("utf-8")
-    told = next(one for one in json.loads((tmp_path / "report.json").read_text())["sections"] if one["tables"])
+    told = next(
+        one
+        for one in json.loads((tmp_path / "report.json").read_text())["sections"]
+        if one["tables"]
+    )
     worst = float(run(scoring).errors.max())
-    assert told["tables"]["farthest"]["rows"] == [["Triplet", {"mean": pytest.approx(worst), "std": None}]]
+    assert told["tables"]["farthest"]["rows"] == [
+        ["Triplet", {"mean": pytest.approx(worst), "std": None}]
+    ]

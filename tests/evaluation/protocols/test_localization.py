@@ -24,7 +24,9 @@ def test_errors_are_those_of_each_query(scoring: Scoring, found: Localization) -
     at, queries = scoring.setup.places.positions, scoring.setup.queries
     nearest = scoring.nearest(scoring.landmarks())[:, 0]
     metres = scoring.metres(queries, scoring.landmarks())
-    np.testing.assert_allclose(found.methods[NEAREST].errors, np.linalg.norm(at[queries] - at[nearest], axis=1))
+    np.testing.assert_allclose(
+        found.methods[NEAREST].errors, np.linalg.norm(at[queries] - at[nearest], axis=1)
+    )
     np.testing.assert_allclose(found.bound, metres.min(axis=1))
     assert found.chance == pytest.approx(100 * np.mean([np.mean(row <= 10.0) for row in metres]))
     medians = [np.median(one.errors) for one in found.methods.values()]
@@ -43,7 +45,9 @@ def test_counts_equal_a_loop(found: Localization) -> None:
             assert one.right == sum(bool(sure) and error <= 5.0 for error, sure, *_ in queries)
             assert one.intervals == sum(low == low for _, _, low, *_ in queries)
             assert one.held == sum(low <= truth <= high for _, _, low, high, truth in queries)
-            assert one.width == pytest.approx(np.mean([high - low for _, _, low, high, _ in queries if low == low]))
+            assert one.width == pytest.approx(
+                np.mean([high - low for _, _, low, high, _ in queries if low == low])
+            )
             assert one.held > 0.8 * one.intervals
 
 
@@ -65,12 +69,16 @@ def test_rules_accept_equally_many_and_average_precision_equals_a_loop(found: Lo
         for place, row in enumerate(np.argsort(-found.rules[name], kind="stable"), 1):
             hits += right[row]
             precisions += [hits / place] if right[row] else []
-        assert one.average_precision == pytest.approx(np.mean(precisions), abs=0.01)  # equal ones count together
+        # Equal ones count together.
+        assert one.average_precision == pytest.approx(np.mean(precisions), abs=0.01)
         assert one.answers == len(found.queries) + len(found.absent)
         if name != SEQUENCE:
             assert one.accepted == answers.confident.sum() + answers.absent_confident.sum()
     ours, answers = counted[SINGLE], found.methods[REFINED]
-    assert ours.wrong == (answers.errors[answers.confident] > 10.0).sum() + answers.absent_confident.sum()
+    assert (
+        ours.wrong
+        == (answers.errors[answers.confident] > 10.0).sum() + answers.absent_confident.sum()
+    )
     assert ours.false_discovery == pytest.approx(100 * ours.wrong / ours.accepted)
 
 

@@ -43,7 +43,9 @@ def rows_of(found: MapRecovery) -> dict[str, Method]:
     return {row.method: row for row in found.methods}
 
 
-def test_rows_hold_the_errors_of_the_positions(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_hold_the_errors_of_the_positions(
+    scoring: Scoring, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(map_recovery, "REPETITIONS", 1)
     found = map_recovery.run(scoring)
     rows = rows_of(found)
@@ -65,13 +67,21 @@ def test_rows_hold_the_errors_of_the_positions(scoring: Scoring, monkeypatch: py
 
 def test_every_method_has_a_row_for_every_repetition(found: MapRecovery) -> None:
     frobenius, trace = "SDP (Frobenius)", "SDP (trace form)"
-    ways = [(frobenius, ""), (trace, ""), (frobenius, PRINTED), (frobenius, ORACLE), (trace, ORACLE)]
+    ways = [
+        (frobenius, ""),
+        (trace, ""),
+        (frobenius, PRINTED),
+        (frobenius, ORACLE),
+        (trace, ORACLE),
+    ]
     groups: dict[str, list[str]] = {}
     for row in found.methods:
         groups.setdefault(row.group, []).append(row.method)
         assert row.std is not None
     layouts = ("classical MDS", "SMACOF")
-    assert groups["paper"] == [f"{form}, {layout}{mask}" for form, mask in ways for layout in layouts]
+    assert groups["paper"] == [
+        f"{form}, {layout}{mask}" for form, mask in ways for layout in layouts
+    ]
     assert groups["ours"] == ["calibrated ranges", "calibrated ranges, of the mask's pairs alone"]
     known = [rows_of(found)[name].mean for name in groups["ours, known positions"]]
     assert len(known) == 3
@@ -92,12 +102,14 @@ def test_the_mask_as_printed(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) 
     described = scoring.descriptors[found.images].astype(np.float64)
     pairs = [(i, j) for i in range(24) for j in range(i)]
     scale = RADIUS**2 / 0.9  # r1²/F²
-    apart = {(i, j): scale * float(np.square(described[i] - described[j]).sum()) for i, j in pairs}  # squared metres
+    # Squared metres.
+    apart = {(i, j): scale * float(np.square(described[i] - described[j]).sum()) for i, j in pairs}
     kept = [pair for pair in pairs if apart[pair] <= RADIUS**2]
     assert 0 < len(kept) < len(pairs)
     for i, j in pairs:
         assert squared_metres[i, j] == pytest.approx(apart[i, j], rel=1e-3)
-        assert mask[i, j] == mask[j, i] == ((i, j) in kept or (i == j + 1 and mask[i, j]))  # which connects parts
+        # Which connects parts.
+        assert mask[i, j] == mask[j, i] == ((i, j) in kept or (i == j + 1 and mask[i, j]))
     near = [pair for pair in pairs if found.true[pair] <= RADIUS]
     both = len(set(kept) & set(near))
     quality = found.masks["as printed (λD ≤ r1²)"]

@@ -8,8 +8,23 @@ from mappable.features.backbones.vgg16 import VGG16
 
 pytestmark = pytest.mark.medium
 
-CONVOLUTIONS = {0: (3, 64), 2: (64, 64), 5: (64, 128), 7: (128, 128), 10: (128, 256), 12: (256, 256), 14: (256, 256)}
-CONVOLUTIONS |= {17: (256, 512), 19: (512, 512), 21: (512, 512), 24: (512, 512), 26: (512, 512), 28: (512, 512)}
+CONVOLUTIONS = {
+    0: (3, 64),
+    2: (64, 64),
+    5: (64, 128),
+    7: (128, 128),
+    10: (128, 256),
+    12: (256, 256),
+    14: (256, 256),
+}
+CONVOLUTIONS |= {
+    17: (256, 512),
+    19: (512, 512),
+    21: (512, 512),
+    24: (512, 512),
+    26: (512, 512),
+    28: (512, 512),
+}
 
 
 @pytest.fixture
@@ -26,7 +41,8 @@ def test_tensors_have_the_names_of_a_torchvision_file(shapes_only: VGG16) -> Non
 
 
 @pytest.mark.parametrize(
-    ("width", "height", "columns", "rows"), [(240, 180, 15, 11), (320, 240, 20, 15), (640, 480, 40, 30), (16, 16, 1, 1)]
+    ("width", "height", "columns", "rows"),
+    [(240, 180, 15, 11), (320, 240, 20, 15), (640, 480, 40, 30), (16, 16, 1, 1)],
 )
 def test_a_local_descriptor_for_16_pixels_each_way(
     shapes_only: VGG16, width: int, height: int, columns: int, rows: int
@@ -55,4 +71,6 @@ def test_lower_ends_in_pool4_and_upper_before_the_last_relu() -> None:
 
 def test_real_weights_fit(vgg16_v1: dict[str, Tensor], shapes_only: VGG16) -> None:
     own = shapes_only.state_dict()
-    assert {name: tensor.shape for name, tensor in vgg16_v1.items()} == {name: own[name].shape for name in own}
+    assert {name: tensor.shape for name, tensor in vgg16_v1.items()} == {
+        name: own[name].shape for name in own
+    }

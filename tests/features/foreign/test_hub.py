@@ -1,4 +1,6 @@
-"""torch.hub models as encoders: consent before their code runs, a pinned commit, and errors in one sentence."""
+"""torch.hub models as encoders: consent before their code runs, a pinned commit, and errors in one
+sentence.
+"""
 
 import importlib.util
 import io
@@ -34,18 +36,34 @@ def test_a_model_describes_images_as_its_description_says(
 ) -> None:
     encoder = open_file(foreign_hub, "cpu", trust_code=True)
     assert capsys.readouterr().out == ""  # what foreign code prints goes to standard error
-    cells = (SMALL / 255 - 0.5).reshape(5, 6, 8, 8, 8, 3).mean((2, 4)).transpose(0, 3, 1, 2).reshape(5, -1)
+    cells = (
+        (SMALL / 255 - 0.5)
+        .reshape(5, 6, 8, 8, 8, 3)
+        .mean((2, 4))
+        .transpose(0, 3, 1, 2)
+        .reshape(5, -1)
+    )
     expected = cells / np.linalg.norm(cells, axis=1, keepdims=True)
-    assert (encoder.dimensions, encoder.about.size, encoder.about.foreign["license"]) == (144, (64, 48), "MIT")
+    assert (encoder.dimensions, encoder.about.size, encoder.about.foreign["license"]) == (
+        144,
+        (64, 48),
+        "MIT",
+    )
     np.testing.assert_allclose(encoder.embed(SMALL), expected, atol=1e-5)
-    np.testing.assert_allclose(encoder.embed(SMALL, batch_size=1), encoder.embed(SMALL, batch_size=4), atol=1e-6)
+    np.testing.assert_allclose(
+        encoder.embed(SMALL, batch_size=1), encoder.embed(SMALL, batch_size=4), atol=1e-6
+    )
     np.testing.assert_allclose(encoder.for_queries()(SMALL[:2]), expected[:2], atol=1e-5)
     assert encoder.embed(SMALL[:0]).shape == (0, 144)
     assert encoder.actual_precision("auto") == "float32"
 
 
 def test_no_code_runs_without_consent(foreign_hub: Path, tmp_path: Path) -> None:
-    edit(tmp_path / "repository", "import torch", f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\nimport torch")
+    edit(
+        tmp_path / "repository",
+        "import torch",
+        f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\nimport torch",
+    )
     with pytest.raises(BadInputError, match=r"repository:coarse: runs foreign code.*--trust-code"):
         open_file(foreign_hub, "cpu")
     assert not (tmp_path / "ran").exists()
@@ -70,11 +88,15 @@ def test_consent_is_remembered_for_the_same_code_alone(foreign_hub: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("0.5, 0.5, 0.5", "0.5, 0.5, 0.4"), ("RGB", "BGR"), ("fit", "fit")], ids=["mean", "colors", "none"]
+    ("old", "new"),
+    [("0.5, 0.5, 0.5", "0.5, 0.5, 0.4"), ("RGB", "BGR"), ("fit", "fit")],
+    ids=["mean", "colors", "none"],
 )
 def test_the_fingerprint_depends_on_preprocessing(foreign_hub: Path, old: str, new: str) -> None:
     before = open_file(foreign_hub, "cpu", trust_code=True)
-    foreign_hub.write_text(foreign_hub.read_text().replace(old, new).replace("license: MIT", "license: other"))
+    foreign_hub.write_text(
+        foreign_hub.read_text().replace(old, new).replace("license: MIT", "license: other")
+    )
     after = open_file(foreign_hub, "cpu")
     same = old == new
     assert (before.fingerprint == after.fingerprint) == same
@@ -85,10 +107,14 @@ def test_the_fingerprint_depends_on_preprocessing(foreign_hub: Path, old: str, n
     "changed",
     [
         pytest.param("images - images.mean(0) * (len(images) > 1), self.cell", id="on the others"),
-        pytest.param("images + torch.arange(len(images)).view(-1, 1, 1, 1), self.cell", id="on its position"),
+        pytest.param(
+            "images + torch.arange(len(images)).view(-1, 1, 1, 1), self.cell", id="on its position"
+        ),
     ],
 )
-def test_a_descriptor_that_depends_on_its_batch_is_refused(foreign_hub: Path, tmp_path: Path, changed: str) -> None:
+def test_a_descriptor_that_depends_on_its_batch_is_refused(
+    foreign_hub: Path, tmp_path: Path, changed: str
+) -> None:
     edit(tmp_path / "repository", "images, self.cell", changed)
     with pytest.raises(BadInputError, match="deterministic"):
         open_file(foreign_hub, "cpu", trust_code=True)
@@ -103,13 +129,41 @@ def test_a_descriptor_that_depends_on_its_batch_is_refused(foreign_hub: Path, tm
         (".flatten(1)", ".flatten(1) * 0", "is zero"),
         (".flatten(1)", ".flatten(1) * torch.rand(144)", "deterministic"),
         ("return self.weight *", "return self, ", r"returns tuple, expected a tensor.*`output`"),
-        (".flatten(1)", ".flatten(1).to_sparse()", r"a tensor \(sparse_coo float32 on cpu\), expected a dense"),
-        ("return self.weight *", "return torch.ones(1, 9, device='meta')  # ", r"a tensor \(strided float32 on meta\)"),
-        (".flatten(1)", ".flatten(1) * 1j", r"returns a tensor \(strided complex64 on cpu\), .* real numbers"),
-        ("return Coarse(cell)", "return Coarse(cell).to('meta')", "cannot be used on cpu; its code raises"),
-        ("return self.weight *", "return 1 / 0 *", "fails on images; its code raises ZeroDivisionError"),
-        ("import torch\n", "import torch, no_such_package\n", "install the Python package no_such_package"),
-        ("import torch\n", "import torch\nimport sys\nsys.exit(3)\n", "cannot be loaded; its code raises SystemExit"),
+        (
+            ".flatten(1)",
+            ".flatten(1).to_sparse()",
+            r"a tensor \(sparse_coo float32 on cpu\), expected a dense",
+        ),
+        (
+            "return self.weight *",
+            "return torch.ones(1, 9, device='meta')  # ",
+            r"a tensor \(strided float32 on meta\)",
+        ),
+        (
+            ".flatten(1)",
+            ".flatten(1) * 1j",
+            r"returns a tensor \(strided complex64 on cpu\), .* real numbers",
+        ),
+        (
+            "return Coarse(cell)",
+            "return Coarse(cell).to('meta')",
+            "cannot be used on cpu; its code raises",
+        ),
+        (
+            "return self.weight *",
+            "return 1 / 0 *",
+            "fails on images; its code raises ZeroDivisionError",
+        ),
+        (
+            "import torch\n",
+            "import torch, no_such_package\n",
+            "install the Python package no_such_package",
+        ),
+        (
+            "import torch\n",
+            "import torch\nimport sys\nsys.exit(3)\n",
+            "cannot be loaded; its code raises SystemExit",
+        ),
         ('dependencies = ["torch"]', 'dependencies = ["no_such_package"]', "no_such_package"),
         ("return Coarse(cell)", "return cell", "coarse returns int, expected a torch.nn.Module"),
         ("def coarse", "def fine", "cannot be loaded.*coarse"),
@@ -146,8 +200,12 @@ def test_a_link_in_a_folder_of_code_is_refused(foreign_hub: Path, tmp_path: Path
 
 
 @pytest.fixture
-def github(tmp_path: Path, foreign_hub: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """A server that answers like GitHub for the repository owner/repo; the fixture lists the requests."""
+def github(
+    tmp_path: Path, foreign_hub: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[str]]:
+    """A server that answers like GitHub for the repository owner/repo; the fixture lists the
+    requests.
+    """
     asked: list[str] = []
     content = (tmp_path / "repository/hubconf.py").read_text()
 

@@ -19,7 +19,8 @@ def test_each_name_is_a_description_with_a_pinned_commit(name: str) -> None:
 
 def test_a_named_encoder_asks_for_consent() -> None:
     with pytest.raises(
-        BadInputError, match=r"get_trained_model\(\) of gmberton/MegaLoc at commit e31e8e0.*--trust-code"
+        BadInputError,
+        match=r"get_trained_model\(\) of gmberton/MegaLoc at commit e31e8e0.*--trust-code",
     ):
         open_file("megaloc", "cpu")
     with pytest.raises(BadInputError, match="leave out --backend"):

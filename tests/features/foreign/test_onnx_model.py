@@ -1,4 +1,6 @@
-"""ONNX files of others: any batch size, external data from their folder, and errors in one sentence."""
+"""ONNX files of others: any batch size, external data from their folder, and errors in one
+sentence.
+"""
 
 import re
 from collections.abc import Callable
@@ -22,14 +24,26 @@ SMALL = np.random.default_rng(0).integers(0, 256, (5, 48, 64, 3), dtype=np.uint8
 
 
 def expected() -> Any:
-    cells = (SMALL / 255 - 0.5).reshape(5, 6, 8, 8, 8, 3).mean((2, 4)).transpose(0, 3, 1, 2).reshape(5, -1)
+    cells = (
+        (SMALL / 255 - 0.5)
+        .reshape(5, 6, 8, 8, 8, 3)
+        .mean((2, 4))
+        .transpose(0, 3, 1, 2)
+        .reshape(5, -1)
+    )
     return cells / np.linalg.norm(cells, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("batch", ["batch", 1, 2, 4])
-def test_any_batch_size_of_the_file_serves_any_number_of_images(foreign_onnx: Write, batch: int | str) -> None:
+def test_any_batch_size_of_the_file_serves_any_number_of_images(
+    foreign_onnx: Write, batch: int | str
+) -> None:
     encoder = open_file(foreign_onnx(batch=batch), "cpu")
-    assert (encoder.dimensions, encoder.device.type, encoder.about.weights) == (144, "cpu", "model.onnx")
+    assert (encoder.dimensions, encoder.device.type, encoder.about.weights) == (
+        144,
+        "cpu",
+        "model.onnx",
+    )
     np.testing.assert_allclose(encoder.embed(SMALL), expected(), atol=1e-5)
     np.testing.assert_allclose(encoder.for_queries()(SMALL[:1]), expected()[:1], atol=1e-5)
     assert encoder.embed(SMALL[:0]).shape == (0, 144)
@@ -39,7 +53,12 @@ def test_any_batch_size_of_the_file_serves_any_number_of_images(foreign_onnx: Wr
 
 def test_layout_colors_and_range_are_those_of_the_description(foreign_onnx: Write) -> None:
     file = foreign_onnx()
-    text = file.with_suffix(".yaml").read_text().replace("RGB", "BGR").replace("0.5, 0.5, 0.5", "127.5, 127.5, 127.5")
+    text = (
+        file.with_suffix(".yaml")
+        .read_text()
+        .replace("RGB", "BGR")
+        .replace("0.5, 0.5, 0.5", "127.5, 127.5, 127.5")
+    )
     file.with_suffix(".yaml").write_text(f"{text}range: 255\n")
     flipped = open_file(file, "cpu")
     assert flipped.about.mean == (0.5, 0.5, 0.5)
@@ -48,7 +67,9 @@ def test_layout_colors_and_range_are_those_of_the_description(foreign_onnx: Writ
 
 def test_external_data_beside_the_file_count_as_weights(foreign_onnx: Write) -> None:
     inside = open_file(foreign_onnx(), "cpu")
-    file = foreign_onnx("apart", save_as_external_data=True, location="apart.onnx.data", size_threshold=0)
+    file = foreign_onnx(
+        "apart", save_as_external_data=True, location="apart.onnx.data", size_threshold=0
+    )
     data = file.with_name("apart.onnx.data")
     assert data.is_file()
     encoder = open_file(file, "cpu")
@@ -68,13 +89,19 @@ def sparse(weight: TensorProto) -> SparseTensorProto:
 @pytest.mark.medium
 @pytest.mark.parametrize("kind", ["plain", "sparse"])
 def test_no_file_of_the_current_folder_is_read(
-    foreign_onnx: Write, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    foreign_onnx: Write,
+    encoder: Encoder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
 ) -> None:
     """onnxruntime reads external data from the current folder if it gets the content of a model."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     Path("secret").write_bytes(np.ones(1, np.float32).tobytes())
-    weight = TensorProto(name="stolen", data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL)
+    weight = TensorProto(
+        name="stolen", data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL
+    )
     weight.external_data.add(key="location", value="secret")
 
     def stealing(content: bytes) -> bytes:
@@ -97,7 +124,11 @@ def test_no_file_of_the_current_folder_is_read(
     kept, own = tmp_path / "kept.onnx", tmp_path / "own.onnx"
     kept.write_bytes(opened.copy()[1])
     own.write_bytes(to_onnx(encoder))
-    for one, problem in ((file, "with its data|cannot open"), (kept, "cannot open"), (own, "not an ONNX file")):
+    for one, problem in (
+        (file, "with its data|cannot open"),
+        (kept, "cannot open"),
+        (own, "not an ONNX file"),
+    ):
         one.write_bytes(stealing(one.read_bytes()))
         with pytest.raises(BadInputError, match=problem):
             open_file(one, "cpu")
@@ -109,8 +140,12 @@ def test_no_file_of_the_current_folder_is_read(
         assert open_file(file, "cpu").fingerprint != opened.fingerprint
 
 
-def test_the_copy_of_a_map_is_the_same_encoder_in_one_file(foreign_onnx: Write, tmp_path: Path) -> None:
-    file = foreign_onnx("apart", save_as_external_data=True, location="apart.onnx.data", size_threshold=0)
+def test_the_copy_of_a_map_is_the_same_encoder_in_one_file(
+    foreign_onnx: Write, tmp_path: Path
+) -> None:
+    file = foreign_onnx(
+        "apart", save_as_external_data=True, location="apart.onnx.data", size_threshold=0
+    )
     encoder = open_file(file, "cpu")
     assert isinstance(encoder, ForeignEncoder)
     suffix, content = encoder.copy()
@@ -146,17 +181,35 @@ def describe(file: Path, old: str, new: str) -> None:
         ("NCHW", "CHW", "layout is 'CHW'.*'NCHW' or 'NHWC'"),
         ("[0.25, 0.25, 0.25]", "[0.25, 0, 0.25]", "std is"),
         ("[0.25, 0.25, 0.25]", "[0.25, .nan, 0.25]", "std is"),
-        ("license: MIT", "license: MIT\noutput: other", "no output 'other'; its outputs are descriptors"),
-        ("license: MIT", "license: MIT\nonnx: ../model.onnx", r"describes model\.onnx, but there is no such file"),
+        (
+            "license: MIT",
+            "license: MIT\noutput: other",
+            "no output 'other'; its outputs are descriptors",
+        ),
+        (
+            "license: MIT",
+            "license: MIT\nonnx: ../model.onnx",
+            r"describes model\.onnx, but there is no such file",
+        ),
         ("license: MIT", "license: MIT\nhub: a/b:c\nonnx: model.onnx", "keys hub and onnx"),
         ("size:", "? [size", r"not a description in YAML \(row 2: "),
-        ("license: MIT", "license: !!python/object/apply:os.system [ls]", "not a description in YAML"),
+        (
+            "license: MIT",
+            "license: !!python/object/apply:os.system [ls]",
+            "not a description in YAML",
+        ),
         ("license: MIT", f"license: {'x' * 70_000}", "over 65,536 bytes"),
-        ("license: MIT", "license: MIT\narguments: {a: 1}", "arguments is only for torch.hub models"),
+        (
+            "license: MIT",
+            "license: MIT\narguments: {a: 1}",
+            "arguments is only for torch.hub models",
+        ),
         ("[64, 48]", f"[0x{'f' * 9_000}, 48]", "not a description in YAML"),
     ],
 )
-def test_a_wrong_description_is_refused(foreign_onnx: Write, old: str, new: str, problem: str) -> None:
+def test_a_wrong_description_is_refused(
+    foreign_onnx: Write, old: str, new: str, problem: str
+) -> None:
     file = foreign_onnx()
     describe(file, old, new)
     with pytest.raises(BadInputError, match=problem) as error:
@@ -166,7 +219,10 @@ def test_a_wrong_description_is_refused(foreign_onnx: Write, old: str, new: str,
 
 def test_a_file_without_a_usable_network_is_refused(foreign_onnx: Write, tmp_path: Path) -> None:
     for change, problem in (
-        (lambda model: model.graph.output.add(name="cells"), "2 outputs; name one with `output`: descriptors, cells"),
+        (
+            lambda model: model.graph.output.add(name="cells"),
+            "2 outputs; name one with `output`: descriptors, cells",
+        ),
         (lambda model: model.graph.node.pop(2), "onnxruntime cannot open it"),
     ):
         file = foreign_onnx()

@@ -18,13 +18,19 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 
 @pytest.fixture
 def draw_tuples() -> Callable[..., Tensor]:
-    """Unit descriptors (B, layout.images, 5), of one tuple so alike that some of its hinges are active and some not."""
+    """Unit descriptors (B, layout.images, 5), of one tuple so alike that some of its hinges are
+    active and some not.
+    """
 
-    def draw(layout: Layout, dtype: torch.dtype = torch.float64, anchors: int = 4, seed: int = 0) -> Tensor:
+    def draw(
+        layout: Layout, dtype: torch.dtype = torch.float64, anchors: int = 4, seed: int = 0
+    ) -> Tensor:
         generator = np.random.default_rng(seed)
         centers = generator.normal(size=(anchors, 1, 5))
         descriptors = centers + 0.4 * generator.normal(size=(anchors, layout.images, 5))
-        return torch.tensor(descriptors / np.linalg.norm(descriptors, axis=-1, keepdims=True), dtype=dtype)
+        return torch.tensor(
+            descriptors / np.linalg.norm(descriptors, axis=-1, keepdims=True), dtype=dtype
+        )
 
     return draw
 

@@ -1,4 +1,6 @@
-"""Masks: what they keep against loops over pairs, how a threshold is chosen, connections, and what is refused."""
+"""Masks: what they keep against loops over pairs, how a threshold is chosen, connections, and what
+is refused.
+"""
 
 import numpy as np
 import pytest
@@ -51,7 +53,9 @@ def test_masks_keep_what_is_up_to_their_bound_both_ways_and_each_point_itself(bo
 
 
 @given(st.integers(1, 60), st.integers(0, 1000), st.floats(0.5, 1.0))
-def test_the_threshold_is_the_highest_with_the_precision_asked_for(count: int, seed: int, precision: float) -> None:
+def test_the_threshold_is_the_highest_with_the_precision_asked_for(
+    count: int, seed: int, precision: float
+) -> None:
     rng = np.random.default_rng(seed)
     metres = rng.uniform(0, 40, count)
     squared = np.round(metres / 40 + rng.normal(0, 0.2, count), 1).clip(0)  # with many alike
@@ -98,7 +102,9 @@ def test_a_report_counts_as_loops_do(count: int, share: float, seed: int) -> Non
 
 @pytest.mark.medium
 @given(st.integers(1, 20), st.floats(0.0, 0.3), st.integers(0, 1000))
-def test_a_connected_mask_is_connected_and_loses_no_pair(count: int, share: float, seed: int) -> None:
+def test_a_connected_mask_is_connected_and_loses_no_pair(
+    count: int, share: float, seed: int
+) -> None:
     mask = random_mask(count, share, seed)
     connected = connect(mask)
     assert not parts_of(connected).any()
@@ -125,7 +131,11 @@ def test_what_no_completion_can_use_is_refused() -> None:
         (distances[:2, :2], everything[:2, :2], "at least 3 points, got 2"),
         (distances, np.eye(5, dtype=bool), "the mask keeps no pair of points at all"),
         (0 * distances, everything, "all distances that the mask keeps are 0"),
-        (distances, oracle_mask(distances, 1.0) | (distances < 5) & (distances[0] < 5), "parts that no pair connects"),
+        (
+            distances,
+            oracle_mask(distances, 1.0) | (distances < 5) & (distances[0] < 5),
+            "parts that no pair connects",
+        ),
         (wrong((1, 2), np.nan), everything, "is not a finite number"),
         (wrong((1, 2), -1.0), everything, "is negative"),
         (wrong((3, 0), 1.0), everything, "differs from its mirror image"),

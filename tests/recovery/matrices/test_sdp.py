@@ -56,7 +56,10 @@ def test_complete_distances_give_the_points_and_agree_with_classical_mds(
 ) -> None:
     points, squared, mask = problem(count, dimensions, 1.0)
     by_mds = classical_mds(squared, dimensions)
-    for completed in (sdp_trace(squared, mask, dimensions), sdp_frobenius(squared, mask, dimensions)):
+    for completed in (
+        sdp_trace(squared, mask, dimensions),
+        sdp_frobenius(squared, mask, dimensions),
+    ):
         assert off(completed, points) < 1e-3
         assert aligned_score(completed.positions, points, scale=False).of_gyration < 0.1
         assert aligned_score(completed.positions, by_mds, scale=False).of_gyration < 0.1
@@ -76,7 +79,9 @@ def test_exact_distances_that_are_masked_are_found_again_by_both_forms(
 def test_both_forms_agree_on_a_masked_problem(problem: Any) -> None:
     _, squared, mask = problem(12, 2, 0.7)
     one, other = sdp_trace(squared, mask, 2, kappa=LARGE), sdp_frobenius(squared, mask, 2)
-    np.testing.assert_allclose(one.squared_distances, other.squared_distances, atol=2e-3 * np.nanmax(squared))
+    np.testing.assert_allclose(
+        one.squared_distances, other.squared_distances, atol=2e-3 * np.nanmax(squared)
+    )
 
 
 # Noisy ones
@@ -90,7 +95,9 @@ def test_the_trace_form_unfolds_a_loop_better_than_the_plain_form() -> None:
     assert plain.gap is not None
     assert max(unfolded.gap, plain.gap) < 1e-6
     assert aligned_score(unfolded.positions, truth).rmse < 1.5 * trivial_rows(truth)["circle"].rmse
-    assert aligned_score(unfolded.positions, truth).rmse < aligned_score(plain.positions, truth).rmse
+    assert (
+        aligned_score(unfolded.positions, truth).rmse < aligned_score(plain.positions, truth).rmse
+    )
     flat, other = (np.linalg.eigvalsh(gram(one)) for one in (unfolded, plain))
     assert flat[-2:].sum() > 0.98 * flat.sum()  # though nothing asked for two dimensions
     assert other[-2:].sum() < 0.98 * other.sum()
@@ -100,7 +107,9 @@ def test_the_trace_form_unfolds_a_loop_better_than_the_plain_form() -> None:
 
 
 @pytest.mark.parametrize("solve", [sdp_trace, sdp_frobenius])
-def test_distances_between_known_points_are_met_and_the_map_is_in_their_coordinates(solve: Any) -> None:
+def test_distances_between_known_points_are_met_and_the_map_is_in_their_coordinates(
+    solve: Any,
+) -> None:
     truth, squared, mask = loop(40)
     points = np.arange(0, 40, 4)
     found = solve(squared, connect(mask), 2, known=Anchors(points, truth[points], 0.5))
@@ -129,7 +138,11 @@ def test_bad_input_is_refused(problem: Any, refused: Any, complete: Any) -> None
     for values, kept, sentence in (
         *refused,
         (squared[:3], mask[:3], "square, got 3 x 6"),
-        (squared, mask[:5, :5], r"the mask has shape \(5, 5\), but the matrix of distances \(6, 6\)"),
+        (
+            squared,
+            mask[:5, :5],
+            r"the mask has shape \(5, 5\), but the matrix of distances \(6, 6\)",
+        ),
         (squared, parts, "leaves 2 parts that no pair connects"),
         (np.zeros((6, 6)), mask, "all distances that the mask keeps are 0"),
     ):
@@ -143,12 +156,20 @@ def test_bad_input_is_refused(problem: Any, refused: Any, complete: Any) -> None
 
 
 def optimum(squared: Floats, mask: Bools, kappa: float | None) -> float:
-    """What cvxpy's Clarabel finds: the greatest value of the trace form, or of the Frobenius form without kappa."""
+    """What cvxpy's Clarabel finds: the greatest value of the trace form, or of the Frobenius form
+    without kappa.
+    """
     cvxpy: Any = importlib.import_module("cvxpy")
     gram, ones = cvxpy.Variable(squared.shape, PSD=True), np.ones((len(squared), 1))
     diagonal = cvxpy.reshape(cvxpy.diag(gram), (len(squared), 1), order="C")
-    off = cvxpy.multiply(mask.astype(float), diagonal @ ones.T + ones @ diagonal.T - 2 * gram - squared)
-    gain = -cvxpy.sum_squares(off) if kappa is None else cvxpy.trace(gram) - kappa * cvxpy.norm(off, "fro")
+    off = cvxpy.multiply(
+        mask.astype(float), diagonal @ ones.T + ones @ diagonal.T - 2 * gram - squared
+    )
+    gain = (
+        -cvxpy.sum_squares(off)
+        if kappa is None
+        else cvxpy.trace(gram) - kappa * cvxpy.norm(off, "fro")
+    )
     problem = cvxpy.Problem(cvxpy.Maximize(gain), [gram @ ones == 0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of an accuracy below 1e-8, which is not asked for
@@ -162,7 +183,10 @@ def test_both_forms_reach_the_optimum_that_another_solver_finds(count: int) -> N
     squared = metres / metres.max()
     mask = mask | np.eye(count, dtype=bool)
     trace, plain = sdp_trace(squared, mask, 2, kappa=30.0), sdp_frobenius(squared, mask, 2)
-    off = [float(np.linalg.norm(np.where(mask, one.squared_distances - squared, 0.0))) for one in (trace, plain)]
+    off = [
+        float(np.linalg.norm(np.where(mask, one.squared_distances - squared, 0.0)))
+        for one in (trace, plain)
+    ]
     value = float(np.trace(gram(trace))) - 30.0 * off[0]
     assert value == pytest.approx(optimum(squared, mask, 30.0), rel=1e-4)
     assert -(off[1] ** 2) == pytest.approx(optimum(squared, mask, None), rel=1e-3, abs=1e-7)
@@ -170,7 +194,9 @@ def test_both_forms_reach_the_optimum_that_another_solver_finds(count: int) -> N
 
 @pytest.mark.medium
 def test_a_chain_like_mask_is_solved_to_the_optimum() -> None:
-    """68 images about 10 m apart: 3,000 steps of SCS were 131 m off, where the optimum is near a straight line."""
+    """68 images about 10 m apart: 3,000 steps of SCS were 131 m off, where the optimum is near a
+    straight line.
+    """
     truth = route("open", 68, seed=2)
     ranges = measure(truth, NOISES["mid"], seed=2, radius=1.7 * 672 / 68)
     squared = np.square(ranges.graph.toarray())

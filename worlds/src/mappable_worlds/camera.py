@@ -6,10 +6,12 @@ from math import radians, tan
 
 @dataclass(frozen=True)
 class Camera:
-    """A camera. `field_of_view` is horizontal, in radians; `height` is metres above the ground under the vehicle.
+    """A camera. `field_of_view` is horizontal, in radians; `height` is metres above the ground
+    under the vehicle.
 
-    `noise` is the sensor noise as a share of white. `blur` is the blur of the lens in thousandths of the image width.
-    `gain` multiplies the exposure. `tint` is the color (red, green, blue) in which the camera sees white.
+    `noise` is the sensor noise as a share of white. `blur` is the blur of the lens in thousandths
+    of the image width. `gain` multiplies the exposure. `tint` is the color (red, green, blue) in
+    which the camera sees white.
     """
 
     field_of_view: float

@@ -28,7 +28,8 @@ class Condition:
     lamps: float = 0.0  # power of street or ceiling lamps
     lamps_lit: float = 1.0  # share of the lamps that are on
     headlights: float = 0.0  # power of the vehicle's own lights
-    lit: float = 0.0  # 0 to 1: share of windows with light behind them; indoors, brightness of screens
+    # 0 to 1: share of windows with light behind them; indoors, brightness of screens.
+    lit: float = 0.0
     exposure: float = 0.4  # brightness that the camera aims at
     noise: float = 1.0  # multiplies the noise of the camera
     blur: float = 1.0  # multiplies the blur of the camera
@@ -46,7 +47,11 @@ STREET: Mapping[str, Condition] = {
         clouds=0.3,
     ),
     "overcast": Condition(
-        ambient=(0.86, 0.9, 0.96), sky_low=(0.80, 0.83, 0.86), sky_high=(0.58, 0.62, 0.68), clouds=0.6, fog=0.002
+        ambient=(0.86, 0.9, 0.96),
+        sky_low=(0.80, 0.83, 0.86),
+        sky_high=(0.58, 0.62, 0.68),
+        clouds=0.6,
+        fog=0.002,
     ),
     "snow": Condition(
         ambient=(0.88, 0.93, 1.02),

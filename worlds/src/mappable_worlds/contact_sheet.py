@@ -11,7 +11,8 @@ from mappable.files import write_atomically
 from mappable.places.table import Places
 
 COLUMNS = 8
-GAP, TEXT, TITLE = 4, 15, 34  # pixels: between images, height of labels, height of the title of a group
+# pixels: between images, height of labels, height of the title of a group.
+GAP, TEXT, TITLE = 4, 15, 34
 TURNED = 10.0  # metres by which an image counts as farther away if it is turned by a quarter turn
 
 
@@ -25,8 +26,8 @@ def contact_sheet(
 ) -> None:
     """Write a sheet (PNG or JPEG by suffix) of images that `load` returns by row number.
 
-    `groups` has the sequences on the same route, by title; each group has its own columns. Without `groups`, all
-    sequences are one group.
+    `groups` has the sequences on the same route, by title; each group has its own columns. Without
+    `groups`, all sequences are one group.
     """
     file, rows_of = Path(file), places.sequences()
     chosen: list[tuple[str, dict[str, Ints]]] = []
@@ -56,12 +57,16 @@ def contact_sheet(
 
 
 def same_places(places: Places, sequences: Mapping[str, Ints], columns: int) -> dict[str, Ints]:
-    """Find, per sequence, the rows of images that show the same places, which lie evenly along the first sequence."""
+    """Find, per sequence, the rows of images that show the same places, which lie evenly along the
+    first sequence.
+    """
     first = next(iter(sequences.values()))
     wanted = first[((np.arange(columns) + 0.5) * len(first) / columns).astype(np.int64)]
     found = {}
     for name, rows in sequences.items():
-        apart = np.linalg.norm(places.positions[rows][None] - places.positions[wanted][:, None], axis=2)
+        apart = np.linalg.norm(
+            places.positions[rows][None] - places.positions[wanted][:, None], axis=2
+        )
         turned = TURNED * (1 - np.cos(places.yaw[rows][None] - places.yaw[wanted][:, None]))
         found[name] = rows[np.argmin(apart + turned, axis=1)]
     return found

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
 CHUNK = 8  # images that a thread draws at a time
 CHUNK_ON_GPU = 64  # images that a GPU draws at a time
-Keep = Callable[[int, Pixels], None]  # receives a row number and its image; called from several threads
+# Receives a row number and its image; called from several threads.
+Keep = Callable[[int, Pixels], None]
 
 
 @dataclass(frozen=True)
 class Drive:
-    """A planned run: its `images` (numbers within the traversal) are the rows of the table from `first` on.
+    """A planned run: its `images` (numbers within the traversal) are the rows of the table from
+    `first` on.
 
     `poses` is the traversal without parked and moving bodies, because these need much memory.
     """
@@ -46,27 +48,37 @@ class Drive:
         return self.first + np.arange(len(self.images))
 
 
-def plan(preset: Preset, parts: Sequence[str] | None = None, every: int = 1) -> tuple[World, list[Drive]]:
+def plan(
+    preset: Preset, parts: Sequence[str] | None = None, every: int = 1
+) -> tuple[World, list[Drive]]:
     """Build the world of a preset and plan its runs; nothing is drawn yet."""
     runs = preset.select(parts)
     in_three = preset.dimensions == 3
     is_street = preset.world == "street"
-    build = partial(street.build, hills=in_three) if is_street else partial(rooms.build, stories=in_three)
+    build = (
+        partial(street.build, hills=in_three)
+        if is_street
+        else partial(rooms.build, stories=in_three)
+    )
     world: World = build(preset.seed)
     drives, first = [], 0
     for run in runs:
         poses = traverse(world, run, alone=True)
         along = np.append(0.0, np.cumsum(steps(np.column_stack([poses.x, poses.y]))))
-        images = np.flatnonzero(along <= (np.inf if run.length is None else run.length))[:: run.every * every]
+        images = np.flatnonzero(along <= (np.inf if run.length is None else run.length))[
+            :: run.every * every
+        ]
         drives.append(Drive(run, poses, images, first))
         first += len(images)
     return world, drives
 
 
 def traverse(world: World, run: Run, *, alone: bool = False) -> Traversal:
-    """Traverse the whole route, even if only a part is kept, so that its images are the same in every preset.
+    """Traverse the whole route, even if only a part is kept, so that its images are the same in
+    every preset.
 
-    With `alone`, the poses are the same, but there are no parked and moving bodies, which take most of the time.
+    With `alone`, the poses are the same, but there are no parked and moving bodies, which take most
+    of the time.
     """
     if isinstance(world, rooms.Building):
         return rooms.traverse(world, run.route, spacing=run.spacing, seed=run.seed, alone=alone)
@@ -74,13 +86,17 @@ def traverse(world: World, run: Run, *, alone: bool = False) -> Traversal:
 
 
 def table(preset: Preset, drives: Sequence[Drive], root: Path | str = ".") -> Places:
-    """Make the table of all drives; an image is named by its sequence and its number within the run."""
+    """Make the table of all drives; an image is named by its sequence and its number within the
+    run.
+    """
 
     def column(name: str) -> Floats:
         return np.concatenate([getattr(drive.poses, name)[drive.images] for drive in drives])
 
     def texts(name: str) -> list[str]:
-        return list(chain.from_iterable([getattr(drive.run, name)] * len(drive.images) for drive in drives))
+        return list(
+            chain.from_iterable([getattr(drive.run, name)] * len(drive.images) for drive in drives)
+        )
 
     ids = [f"{drive.run.name}/{image:05d}" for drive in drives for image in drive.images]
     return Places(
@@ -92,7 +108,9 @@ def table(preset: Preset, drives: Sequence[Drive], root: Path | str = ".") -> Pl
         y=column("y"),
         z=column("z"),
         yaw=column("yaw"),
-        time=np.concatenate([drive.poses.time[drive.images] + _later(preset, drive.run) for drive in drives]),
+        time=np.concatenate(
+            [drive.poses.time[drive.images] + _later(preset, drive.run) for drive in drives]
+        ),
         sequence=texts("name"),
         condition=texts("condition"),
         split=texts("split"),
@@ -111,9 +129,18 @@ def _conditions(preset: Preset) -> Mapping[str, conditions.Condition]:
 
 
 def draw(
-    preset: Preset, world: World, drives: Sequence[Drive], wanted: Bools, keep: Keep, *, size: Size, device: str
+    preset: Preset,
+    world: World,
+    drives: Sequence[Drive],
+    wanted: Bools,
+    keep: Keep,
+    *,
+    size: Size,
+    device: str,
 ) -> None:
-    """Draw the wanted rows, on all cores or on a GPU, and pass each image to `keep` as soon as it is drawn."""
+    """Draw the wanted rows, on all cores or on a GPU, and pass each image to `keep` as soon as it
+    is drawn.
+    """
     if not wanted.any():
         return
     import torch  # here, because it is slow to load
@@ -133,9 +160,13 @@ def draw(
                 if len(rows):
                     run, traversal = drive.run, traverse(world, drive.run)
                     light, eye = known[run.condition], run.camera
-                    renderer = Renderer(world.scene, traversal, light, eye, size=size, seed=run.seed, device=device)
+                    renderer = Renderer(
+                        world.scene, traversal, light, eye, size=size, seed=run.seed, device=device
+                    )
                     tasks = [rows[start : start + chunk] for start in range(0, len(rows), chunk)]
-                    for count in in_order(pool, partial(_draw_some, renderer, drive, keep), tasks, ahead=2 * workers):
+                    for count in in_order(
+                        pool, partial(_draw_some, renderer, drive, keep), tasks, ahead=2 * workers
+                    ):
                         advance(count)
     finally:
         torch.set_num_threads(before)  # later threads would inherit the number that was set last

@@ -1,4 +1,6 @@
-"""The entry point `mappable.worlds`: the presets as worlds that `mappable` draws, trains on and scores."""
+"""The entry point `mappable.worlds`: the presets as worlds that `mappable` draws, trains on and
+scores.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +14,8 @@ from mappable_worlds.presets import PRESETS as DRAWN
 from mappable_worlds.presets import Preset
 
 PRESETS = resources.files("mappable_worlds") / "settings"
-# For the paper's rows: 1,200 steps of 8 anchors (Oxford: 15,006 of 2), at ten times the paper's rate.
+# For the paper's rows: 1,200 steps of 8 anchors (Oxford: 15,006 of 2), at ten times the paper's
+# rate.
 SCHEDULE = ("iterations=1200", "learning_rate=1e-5")
 FULL = ("street-v1", "rooms-v1")  # each scores the models of the other
 SMALL = ("street-v1-demo", "street-v1-brief")  # for machines without a GPU

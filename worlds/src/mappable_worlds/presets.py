@@ -1,8 +1,8 @@
 """The presets: a world, the runs through it, their conditions, and the purpose of each run.
 
-All presets are frozen (`FROZEN`): do not change anything that changes their images, here or in the drawing code. A
-change needs a new preset, such as street-v2, with its own hashes, thumbnails (`worlds/tests/test_frozen.py`) and
-results. The old preset must still draw the same images.
+All presets are frozen (`FROZEN`): do not change anything that changes their images, here or in the
+drawing code. A change needs a new preset, such as street-v2, with its own hashes, thumbnails
+(`worlds/tests/test_frozen.py`) and results. The old preset must still draw the same images.
 """
 
 import math
@@ -15,14 +15,17 @@ from mappable.errors import BadInputError
 from mappable.places.images import Size
 from mappable_worlds.camera import CAR, OTHER_CAR, OTHER_ROBOT, ROBOT, Camera
 
-MAIN = "main"  # the part for training and testing; the other parts test generalization to unseen places and cameras
+# The part for training and testing; the other parts test generalization to unseen places and
+# cameras.
+MAIN = "main"
 
 
 @dataclass(frozen=True)
 class Run:
     """One traversal: a sequence of the table. `spacing` is metres between images.
 
-    Only images of the first `length` metres are kept (None: of the whole route), and only every `every`-th of them.
+    Only images of the first `length` metres are kept (None: of the whole route), and only every
+    `every`-th of them.
     """
 
     name: str
@@ -40,11 +43,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Preset:
-    """A world and its protocol; radii are in metres, `yaw_limit` in radians, or None if there is no yaw rule.
+    """A world and its protocol; radii are in metres, `yaw_limit` in radians, or None if there is no
+    yaw rule.
 
-    Presets with the same `frame` show the same world. `image_hashes` has the frozen hash of each part, as in
-    `world.json`, for images of `size` drawn on a CPU. Equal hashes mean that all images are equal, bit for bit. It is
-    empty if the preset is not frozen yet.
+    Presets with the same `frame` show the same world. `image_hashes` has the frozen hash of each
+    part, as in `world.json`, for images of `size` drawn on a CPU. Equal hashes mean that all images
+    are equal, bit for bit. It is empty if the preset is not frozen yet.
     """
 
     name: str
@@ -65,17 +69,24 @@ class Preset:
     def parts(self) -> dict[str, tuple[Run, ...]]:
         """Return the runs of each part."""
         return {
-            part: tuple(run for run in self.runs if run.part == part) for part in {run.part: 0 for run in self.runs}
+            part: tuple(run for run in self.runs if run.part == part)
+            for part in {run.part: 0 for run in self.runs}
         }
 
     def select(self, parts: Sequence[str] | str | None = None) -> tuple[Run, ...]:
-        """Return the runs of some parts (None: all), in the order of the preset; raise for an unknown part."""
+        """Return the runs of some parts (None: all), in the order of the preset; raise for an
+        unknown part.
+        """
         known, parts = self.parts, [parts] if isinstance(parts, str) else parts
         if parts is not None and not parts:
-            raise BadInputError(f"the list of parts of {self.name} is empty: use one or more of {', '.join(known)}")
+            raise BadInputError(
+                f"the list of parts of {self.name} is empty: use one or more of {', '.join(known)}"
+            )
         for part in parts or ():
             if part not in known:
-                raise BadInputError(f"{self.name} has no part {part!r}: use one of {', '.join(known)}")
+                raise BadInputError(
+                    f"{self.name} has no part {part!r}: use one of {', '.join(known)}"
+                )
         return tuple(run for run in self.runs if parts is None or run.part in parts)
 
 
@@ -87,18 +98,28 @@ def find_preset(name: str) -> Preset:
 
 
 class _Runs:
-    """Makes the runs of one world. The seed of a run comes from its name, so a new run does not change the others."""
+    """Makes the runs of one world. The seed of a run comes from its name, so a new run does not
+    change the others.
+    """
 
-    def __init__(self, frame: str, camera: Camera, spacing: float, length: float | None = None) -> None:
+    def __init__(
+        self, frame: str, camera: Camera, spacing: float, length: float | None = None
+    ) -> None:
         self.frame, self.camera, self.spacing, self.length = frame, camera, spacing, length
 
-    def one(self, name: str, condition: str, *, part: str = MAIN, split: str = "", role: str = "") -> Run:
+    def one(
+        self, name: str, condition: str, *, part: str = MAIN, split: str = "", role: str = ""
+    ) -> Run:
         seed = crc32(f"{self.frame}/{name}".encode()) & 0x7FFFFFFF
         length = self.length if part == MAIN else None
-        return Run(name, part, split, role, condition, part, self.camera, self.spacing, seed, length)
+        return Run(
+            name, part, split, role, condition, part, self.camera, self.spacing, seed, length
+        )
 
     def split(self, split: str, *conditions: str) -> list[Run]:
-        return [self.one(f"{split}-{condition}", condition, split=split) for condition in conditions]
+        return [
+            self.one(f"{split}-{condition}", condition, split=split) for condition in conditions
+        ]
 
     def queries(self, part: str, *conditions: str) -> list[Run]:
         return [self.one(f"{part}-query-{one}", one, part=part, role="query") for one in conditions]
@@ -106,19 +127,27 @@ class _Runs:
     def apart(self, part: str, reference: str, *conditions: str) -> list[Run]:
         """Return the runs of a part with its own map: one reference run, and queries."""
         name = f"{part}-reference-{reference}"
-        return [self.one(name, reference, part=part, role="reference"), *self.queries(part, *conditions)]
+        return [
+            self.one(name, reference, part=part, role="reference"),
+            *self.queries(part, *conditions),
+        ]
 
     def other_camera(self, camera: Camera, spacing: float, *conditions: str) -> list[Run]:
         """Return queries on the main route with a camera that no other run has."""
         queries = self.queries("camera", *conditions)
-        return [replace(run, route=MAIN, camera=camera, spacing=spacing, length=self.length) for run in queries]
+        return [
+            replace(run, route=MAIN, camera=camera, spacing=spacing, length=self.length)
+            for run in queries
+        ]
 
 
 def _street() -> Preset:
     runs = _Runs("street-v1", CAR, 1.0, length=1250.0)
     return Preset(
         name="street-v1",
-        summary="a car drives 1,250 m of streets in sun, snow, rain and at night, 1 m between images",
+        summary=(
+            "a car drives 1,250 m of streets in sun, snow, rain and at night, 1 m between images"
+        ),
         frame="street-v1",
         world="street",
         seed=1,
@@ -143,12 +172,19 @@ def _rooms() -> Preset:
     splits = {1: "train", 2: "train", 4: "calibration", 3: "test"}
     return Preset(
         name="rooms-v1",
-        summary="a robot drives and turns in rooms and a corridor, cloudy, sunny and at night, 0.25 m between images",
+        summary=(
+            "a robot drives and turns in rooms and a corridor, cloudy, sunny and at night, 0.25 m"
+            " between images"
+        ),
         frame="rooms-v1",
         world="rooms",
         seed=1,
         runs=(
-            *(runs.one(f"{one}-run{number}", one, split=splits[number]) for number in splits for one in conditions),
+            *(
+                runs.one(f"{one}-run{number}", one, split=splits[number])
+                for number in splits
+                for one in conditions
+            ),
             *runs.apart("region-b", "cloudy", *conditions),
             *runs.apart("wing", "cloudy", *conditions),
             *runs.other_camera(OTHER_ROBOT, 0.25, "cloudy"),
@@ -175,31 +211,43 @@ def _brief(demo: Preset) -> Preset:
 
 def _three_dimensional(flat: Preset, summary: str, runs: Iterable[Run]) -> Preset:
     name = f"{flat.name}-3d"
-    return replace(flat, name=name, frame=name, summary=summary, runs=tuple(runs), landmarks=100, dimensions=3)
+    return replace(
+        flat, name=name, frame=name, summary=summary, runs=tuple(runs), landmarks=100, dimensions=3
+    )
 
 
 def _street_3d(street: Preset) -> Preset:
     runs = _Runs(f"{street.name}-3d", CAR, 2.0)
-    train, calibration = runs.split("train", "sun", "overcast"), runs.split("calibration", "overcast")
+    train, calibration = (
+        runs.split("train", "sun", "overcast"),
+        runs.split("calibration", "overcast"),
+    )
     summary = "a small street-v1 on hills: z counts, 2 m between images"
-    return _three_dimensional(street, summary, [*train, *calibration, *runs.split("test", "overcast", "night")])
+    return _three_dimensional(
+        street, summary, [*train, *calibration, *runs.split("test", "overcast", "night")]
+    )
 
 
 def _rooms_3d(rooms: Preset) -> Preset:
     runs = _Runs(f"{rooms.name}-3d", ROBOT, 0.5)
     train, calibration = runs.split("train", "cloudy", "sunny"), runs.split("calibration", "cloudy")
     summary = "a small rooms-v1 on two stories: z counts, 0.5 m between images"
-    return _three_dimensional(rooms, summary, [*train, *calibration, *runs.split("test", "cloudy", "night")])
+    return _three_dimensional(
+        rooms, summary, [*train, *calibration, *runs.split("test", "cloudy", "night")]
+    )
 
 
 def _all() -> Mapping[str, Preset]:
     street, rooms = _street(), _rooms()
     demo = _demo(street)
     presets = (street, rooms, demo, _brief(demo), _street_3d(street), _rooms_3d(rooms))
-    return {preset.name: replace(preset, image_hashes=FROZEN.get(preset.name, {})) for preset in presets}
+    return {
+        preset.name: replace(preset, image_hashes=FROZEN.get(preset.name, {})) for preset in presets
+    }
 
 
-# Drawn on an AMD EPYC with torch 2.13.0 and numpy 2.4.6; another processor or library may round differently.
+# Drawn on an AMD EPYC with torch 2.13.0 and numpy 2.4.6; another processor or library may round
+# differently.
 FROZEN: Mapping[str, Mapping[str, str]] = {
     "street-v1": {
         "main": "64261735c05063d7f6cf29f5c10f33209870ec8698dab6176feed36fcfcc0f55",

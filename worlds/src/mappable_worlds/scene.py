@@ -1,7 +1,8 @@
 """The parts of a world (solids, decks, roads, lamps and windows), and a run through it.
 
-Units are metres and radians; heights are above z = 0. Colors are linear red, green and blue in 0..1. A `seed` decides
-the fine details of a surface. Two surfaces with the same material, seed, color and size look exactly the same.
+Units are metres and radians; heights are above z = 0. Colors are linear red, green and blue in
+0..1. A `seed` decides the fine details of a surface. Two surfaces with the same material, seed,
+color and size look exactly the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,9 @@ Corner = tuple[float, float, float]
 
 
 class Shape(IntEnum):
-    """The outline of a solid. An ellipsoid is drawn as its silhouette, which is enough for tree crowns and heads."""
+    """The outline of a solid. An ellipsoid is drawn as its silhouette, which is enough for tree
+    crowns and heads.
+    """
 
     BOX = 0
     CYLINDER = 1
@@ -41,7 +44,8 @@ class Material(IntEnum):
     SCREEN = 13  # a monitor, dark or lit
     BOARD = 14  # notice board with papers
     PERSON = 15
-    ASPHALT = 16  # ground of a street world: roads, lanes, curbs, pavements and grass, from `Scene.roads`
+    # Ground of a street world: roads, lanes, curbs, pavements and grass, from `Scene.roads`.
+    ASPHALT = 16
     TILES = 17  # floors
     CARPET = 18
     PARQUET = 19
@@ -74,7 +78,8 @@ class Solid:
 
 @dataclass(frozen=True)
 class Deck:
-    """A flat rectangle, level or with a `slope` (metres per metre along x and y): ground, floor, ceiling or ramp.
+    """A flat rectangle, level or with a `slope` (metres per metre along x and y): ground, floor,
+    ceiling or ramp.
 
     Its center (x, y) is at height z. A deck is visible from above and from below.
     """
@@ -92,7 +97,9 @@ class Deck:
 
 @dataclass(frozen=True)
 class Road:
-    """A straight piece of road, `width` metres from curb to curb, with pavements of `pavement` metres on both sides."""
+    """A straight piece of road, `width` metres from curb to curb, with pavements of `pavement`
+    metres on both sides.
+    """
 
     start: tuple[float, float]
     end: tuple[float, float]
@@ -114,9 +121,11 @@ class Lamp:
 
 @dataclass(frozen=True)
 class Opening:
-    """A window through which the sun shines into a room: an upright rectangle; `yaw` points to its outside.
+    """A window through which the sun shines into a room: an upright rectangle; `yaw` points to its
+    outside.
 
-    `room` has the lowest and the highest corner (x, y, z) of the room. The sun does not reach other rooms.
+    `room` has the lowest and the highest corner (x, y, z) of the room. The sun does not reach other
+    rooms.
     """
 
     x: float
@@ -144,9 +153,10 @@ class Scene:
 class Traversal:
     """One run of a camera through a scene, with one pose per image.
 
-    `x`, `y`, `z`, `yaw` are the pose of the vehicle; z is the ground under it, not the camera. `pitch` tilts the camera
-    up a little and is not part of the ground truth. `time` is nanoseconds since 1970. `parked` has the solids that
-    stand there during this run. `moving` has pairs of an image and a solid that is seen in it.
+    `x`, `y`, `z`, `yaw` are the pose of the vehicle; z is the ground under it, not the camera.
+    `pitch` tilts the camera up a little and is not part of the ground truth. `time` is nanoseconds
+    since 1970. `parked` has the solids that stand there during this run. `moving` has pairs of an
+    image and a solid that is seen in it.
     """
 
     x: Floats

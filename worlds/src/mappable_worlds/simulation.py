@@ -32,7 +32,8 @@ from mappable_worlds.presets import Preset, find_preset
 from mappable_worlds.scene import World
 from mappable_worlds.statistics import statistics
 
-DRAWING = (".", "rendering", "street", "rooms")  # folders of the code that decides what images look like
+# Folders of the code that decides what images look like.
+DRAWING = (".", "rendering", "street", "rooms")
 NOT_DRAWING = (
     "entry.py",
     "presets.py",
@@ -44,7 +45,9 @@ NOT_DRAWING = (
 
 @dataclass(frozen=True)
 class Simulated:
-    """A drawn preset: the table, its images (n, height, width, 3) in row order, and the world they show."""
+    """A drawn preset: the table, its images (n, height, width, 3) in row order, and the world they
+    show.
+    """
 
     places: Places
     pixels: Pixels
@@ -65,9 +68,11 @@ def simulate(
     device: str = "cpu",
     every: int = 1,
 ) -> Simulated:
-    """Draw a preset into memory: its `parts` (default: all) at `size` (width, height; default: the preset's).
+    """Draw a preset into memory: its `parts` (default: all) at `size` (width, height; default: the
+    preset's).
 
-    `every` keeps every k-th image of each run. Images drawn on a GPU (`device="cuda"`) differ by rounding.
+    `every` keeps every k-th image of each run. Images drawn on a GPU (`device="cuda"`) differ by
+    rounding.
     """
     preset = find_preset(name)
     size = size or preset.size
@@ -94,11 +99,12 @@ def write_simulated(
     pixels: bool = True,
     every: int = 1,
 ) -> Places:
-    """Draw a preset into the folder `out`: images, table, contact sheet and, with `pixels`, the packed images.
+    """Draw a preset into the folder `out`: images, table, contact sheet and, with `pixels`, the
+    packed images.
 
-    See `simulate` for the other arguments. If a run is stopped, the next call continues it with the same result (on a
-    GPU, except for rounding). If `out` contains anything else, this raises. With `overwrite`, another simulated world
-    in `out` is replaced.
+    See `simulate` for the other arguments. If a run is stopped, the next call continues it with the
+    same result (on a GPU, except for rounding). If `out` contains anything else, this raises. With
+    `overwrite`, another simulated world in `out` is replaced.
     """
     out, preset = Path(out), find_preset(name)
     size = size or preset.size
@@ -124,13 +130,22 @@ def write_simulated(
     missing = _keep_existing(files, size, keep)
     draw(preset, world, drives, missing, save, size=size, device=device)
     sequences = {part: list(runs) for part, runs in identity["parts"].items()}
-    contact_sheet(places, lambda row: load_image(places[row].files[0], size), out / SHEET, groups=sequences)
+    contact_sheet(
+        places, lambda row: load_image(places[row].files[0], size), out / SHEET, groups=sequences
+    )
     if pixels:
         pack_images(places, out, size=size)
     save_places(places, out / TABLE)
     protocol = {
         name: getattr(preset, name)
-        for name in ("frame", "dimensions", "landmarks", "positive_radius", "negative_radius", "yaw_limit")
+        for name in (
+            "frame",
+            "dimensions",
+            "landmarks",
+            "positive_radius",
+            "negative_radius",
+            "yaw_limit",
+        )
     }
     hashes = {part: _combined(places, digests, names) for part, names in sequences.items()}
     comparable = preset.image_hashes and size == preset.size and device == "cpu" and every == 1
@@ -148,7 +163,8 @@ def write_simulated(
 
 
 def find_simulated(name: str, out: Path | str, *, every: int = 1) -> Places | None:
-    """Return the table of a folder with a complete preset from `write_simulated`, drawn on any device; else None.
+    """Return the table of a folder with a complete preset from `write_simulated`, drawn on any
+    device; else None.
 
     The image files must exist, but are not read again, because that takes long.
     """
@@ -164,7 +180,9 @@ def find_simulated(name: str, out: Path | str, *, every: int = 1) -> Places | No
 
 
 def image_hash(places: Places, pixels: Iterable[Pixels]) -> str:
-    """Return the SHA-256 over the ids of the places and the SHA-256 of their images (height, width, 3), by row."""
+    """Return the SHA-256 over the ids of the places and the SHA-256 of their images (height, width,
+    3), by row.
+    """
     return _combined(places, [hashlib.sha256(image.tobytes()).digest() for image in pixels])
 
 
@@ -182,7 +200,9 @@ def _check(size: Size, device: str, every: int) -> None:
             raise BadInputError("device is 'cuda', but PyTorch finds no CUDA device: use cpu")
 
 
-def _combined(places: Places, digests: Sequence[bytes], sequences: Sequence[str] | None = None) -> str:
+def _combined(
+    places: Places, digests: Sequence[bytes], sequences: Sequence[str] | None = None
+) -> str:
     total = hashlib.sha256()
     for place_id, sequence, digest in zip(places.place_id, places.sequence, digests, strict=True):
         if sequences is None or sequence in sequences:
@@ -190,14 +210,25 @@ def _combined(places: Places, digests: Sequence[bytes], sequences: Sequence[str]
     return total.hexdigest()
 
 
-def _identity(preset: Preset, drives: Sequence[Drive], size: Size, device: str, every: int) -> dict[str, Any]:
-    """Return everything that decides what the images of a folder look like, as stored in `world.json`."""
+def _identity(
+    preset: Preset, drives: Sequence[Drive], size: Size, device: str, every: int
+) -> dict[str, Any]:
+    """Return everything that decides what the images of a folder look like, as stored in
+    `world.json`.
+    """
     parts: dict[str, dict[str, Any]] = {}
     for drive in drives:
         fields = asdict(drive.run) | {"images": len(drive.images)}
         parts.setdefault(drive.run.part, {})[drive.run.name] = fields
-    found = {"preset": preset.name, "seed": preset.seed, "size": size, "every": every, "device": device}
-    libraries = {package: version(package) for package in ("numpy", "torch")}  # other versions may round differently
+    found = {
+        "preset": preset.name,
+        "seed": preset.seed,
+        "size": size,
+        "every": every,
+        "device": device,
+    }
+    # Other versions may round differently.
+    libraries = {package: version(package) for package in ("numpy", "torch")}
     found |= {"parts": parts, "drawing_code": _drawing_code(), "libraries": libraries}
     identity: dict[str, Any] = json.loads(json.dumps(found))
     return identity
@@ -207,7 +238,8 @@ def _identity(preset: Preset, drives: Sequence[Drive], size: Size, device: str, 
 def _drawing_code() -> str:
     """Return a digest of the code that draws, so that a folder never mixes images of two versions.
 
-    Comments, docstrings and blank lines do not count. Any other edit does, even one that leaves all images the same.
+    Comments, docstrings and blank lines do not count. Any other edit does, even one that leaves all
+    images the same.
     """
     digest, here = hashlib.sha256(), resources.files("mappable_worlds")
     for folder in DRAWING:
@@ -220,7 +252,8 @@ def _drawing_code() -> str:
 def code_only(source: str) -> str:
     """Return Python source without comments, docstrings and blank lines.
 
-    The text is cut instead of printing its syntax tree anew, because the printed tree depends on the Python version.
+    The text is cut instead of printing its syntax tree anew, because the printed tree depends on
+    the Python version.
     """
     lines = source.encode().splitlines()  # ast counts columns in bytes
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -235,7 +268,9 @@ def code_only(source: str) -> str:
         docstring = node.body[0]
         first, last = docstring.lineno - 1, (docstring.end_lineno or docstring.lineno) - 1
         if first == last:
-            lines[first] = lines[first][: docstring.col_offset] + lines[first][docstring.end_col_offset :]
+            lines[first] = (
+                lines[first][: docstring.col_offset] + lines[first][docstring.end_col_offset :]
+            )
         else:
             lines[first] = lines[first][: docstring.col_offset]
             lines[last] = lines[last][docstring.end_col_offset :]
@@ -249,7 +284,8 @@ def _claim(out: Path, identity: dict[str, Any], overwrite: bool) -> None:
         for name in (IMAGES, TABLE, "pixels", SHEET):
             if (out / name).exists():
                 raise BadInputError(
-                    f"{out / name}: exists, but the folder has no {RECORD} of a simulated world: choose another folder"
+                    f"{out / name}: exists, but the folder has no {RECORD} of a simulated world:"
+                    " choose another folder"
                 )
     else:
         found = _something_else(out, identity)
@@ -257,7 +293,8 @@ def _claim(out: Path, identity: dict[str, Any], overwrite: bool) -> None:
             return
         if not overwrite:
             raise BadInputError(f"{found}: choose another folder, or overwrite it (--overwrite)")
-        for file in (out / TABLE, out / SHEET):  # first, because a folder without its table is not a complete world
+        # First, because a folder without its table is not a complete world.
+        for file in (out / TABLE, out / SHEET):
             file.unlink(missing_ok=True)
         for folder in (out / IMAGES, out / "pixels"):
             if folder.exists():
@@ -268,20 +305,26 @@ def _claim(out: Path, identity: dict[str, Any], overwrite: bool) -> None:
 def _something_else(out: Path, identity: dict[str, Any]) -> str | None:
     """Describe what `out` contains if it is not the world of `identity`; else return None."""
     before = read_record(out)  # raises for a folder that is not ours, so nothing in it is deleted
-    differing = [key.replace("_", " ") for key, value in identity.items() if before.get(key) != value]
+    differing = [
+        key.replace("_", " ") for key, value in identity.items() if before.get(key) != value
+    ]
     if not differing:
         return None
     return f"{out}: the folder has {before.get('preset')} with a different {', '.join(differing)}"
 
 
 def _keep_existing(files: Sequence[Path], size: Size, keep: Keep) -> Bools:
-    """Pass images that an earlier run has drawn to `keep`; return True (n,) for rows that are still to be drawn."""
+    """Pass images that an earlier run has drawn to `keep`; return True (n,) for rows that are still
+    to be drawn.
+    """
     missing = np.ones(len(files), dtype=bool)
     present = [row for row, file in enumerate(files) if file.exists()]
     for row in track(present, "checking images", len(present)):
         try:
             with Image.open(files[row]) as image:
-                image.verify()  # checks all checksums, which loading alone does not, and finds what a stopped run left
+                # Checks all checksums, which loading alone does not, and finds what a stopped run
+                # left.
+                image.verify()
             keep(row, load_image(files[row], size))
             missing[row] = False
         except Exception:  # noqa: S112 - Pillow can raise any exception; a bad image is drawn again

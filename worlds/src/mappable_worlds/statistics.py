@@ -20,9 +20,10 @@ STILL = 0.02  # metres: a shorter step is a turn on the spot
 class Statistics:
     """Counts are by split, or by part for runs without a split; lengths are in metres.
 
-    `length`, `spacing` and `on_the_spot` (images while the camera turns) are those of the first training run. A bound
-    is the share of test images with a landmark within a radius. `covering_radius` is the largest distance from a
-    training image to its nearest landmark. Values are None if the images for them are missing.
+    `length`, `spacing` and `on_the_spot` (images while the camera turns) are those of the first
+    training run. A bound is the share of test images with a landmark within a radius.
+    `covering_radius` is the largest distance from a training image to its nearest landmark. Values
+    are None if the images for them are missing.
     """
 
     images: dict[str, int]
@@ -48,7 +49,10 @@ class Statistics:
         if self.height:
             found.append(("height", f"{self.height:,.1f} m from the lowest image to the highest"))
         if self.length is not None:
-            found += [("route", f"{self.length:,.0f} m"), ("spacing of images", f"{self.spacing:.2f} m")]
+            found += [
+                ("route", f"{self.length:,.0f} m"),
+                ("spacing of images", f"{self.spacing:.2f} m"),
+            ]
         if self.on_the_spot:
             found.append(("turning on the spot", f"{self.on_the_spot:,} images per run"))
         if self.look_alikes:
@@ -58,8 +62,12 @@ class Statistics:
             covered = f"at least one within {self.covering_radius:.2f} m of each training image"
             found.append(("landmarks", f"{self.landmarks}, {covered}"))
             near = "of the test images have a landmark within this radius"
-            found.append((f"upper bound at {self.positive_radius:g} m", f"{self.positive_bound:.2%} {near}"))
-            found.append((f"upper bound at {self.negative_radius:g} m", f"{self.negative_bound:.2%} {near}"))
+            found.append(
+                (f"upper bound at {self.positive_radius:g} m", f"{self.positive_bound:.2%} {near}")
+            )
+            found.append(
+                (f"upper bound at {self.negative_radius:g} m", f"{self.negative_bound:.2%} {near}")
+            )
         return found
 
 
@@ -70,7 +78,9 @@ def statistics(places: Places, preset: Preset, world: World, *, every: int = 1) 
     """
     runs = [run for run in preset.runs if (places.sequence == run.name).any()]
     labels = list(dict.fromkeys(run.split or run.part for run in runs))
-    sequences = {label: [run.name for run in runs if (run.split or run.part) == label] for label in labels}
+    sequences = {
+        label: [run.name for run in runs if (run.split or run.part) == label] for label in labels
+    }
     train, test = places.where(split="train"), places.where(split="test")
     groups = [alias.group for alias in world.aliases]
     numbers: dict[str, Any] = {}

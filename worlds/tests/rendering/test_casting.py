@@ -34,13 +34,21 @@ def cast(solids: list[Solid], decks: list[Deck], view: View) -> Hits:
 
 def box_entry(solid: Solid, start: Floats, ray: Floats) -> float:
     """Depth at which a ray enters a box: the slab test in three dimensions, in the box's own axes."""
-    turn = np.array([[np.cos(solid.yaw), np.sin(solid.yaw), 0], [-np.sin(solid.yaw), np.cos(solid.yaw), 0], [0, 0, 1]])
+    turn = np.array(
+        [
+            [np.cos(solid.yaw), np.sin(solid.yaw), 0],
+            [-np.sin(solid.yaw), np.cos(solid.yaw), 0],
+            [0, 0, 1],
+        ]
+    )
     middle = np.array([solid.x, solid.y, (solid.low + solid.high) / 2])
     half = np.array([solid.length, solid.width, solid.high - solid.low]) / 2
     origin, direction = turn @ (start - middle), turn @ ray
     near, far = -np.inf, np.inf
     for axis in range(3):
-        one, other = sorted((sign * half[axis] - origin[axis]) / direction[axis] for sign in (-1, 1))
+        one, other = sorted(
+            (sign * half[axis] - origin[axis]) / direction[axis] for sign in (-1, 1)
+        )
         near, far = max(near, one), min(far, other)
     return near if near < far and near > NEAR else NO_HIT
 
@@ -56,7 +64,11 @@ def cylinder_entry(solid: Solid, start: Floats, ray: Floats) -> float:
 
 def rays(view: View) -> list[tuple[int, int, Floats]]:
     return [
-        (row, column, np.array([view.east[0, 0, column], view.north[0, 0, column], view.slope[0, row, 0]]))
+        (
+            row,
+            column,
+            np.array([view.east[0, 0, column], view.north[0, 0, column], view.slope[0, row, 0]]),
+        )
         for row in range(HEIGHT)
         for column in range(WIDTH)
     ]
@@ -88,7 +100,9 @@ def test_cylinders_are_seen_where_rays_meet_them() -> None:
     generator = np.random.default_rng(3)
     solids = [
         Solid(Shape.CYLINDER, x, y, size, size, low, low + tall, Material.PLAIN)
-        for x, y, size, low, tall in generator.uniform((4, -6, 0.5, -1, 0.5), (15, 6, 3, 2, 4), (5, 5))
+        for x, y, size, low, tall in generator.uniform(
+            (4, -6, 0.5, -1, 0.5), (15, 6, 3, 2, 4), (5, 5)
+        )
     ]
     start = np.array([0.0, 0.0, 1.5])
     view = view_from(*start, yaw=0.0)

@@ -28,7 +28,8 @@ def _load(module: str) -> Protocol[Any]:
 
 
 PROTOCOLS = {one.name: one for one in map(_load, MODULES)}
-MAP_PROTOCOLS = [name for name, one in PROTOCOLS.items() if one.of_a_map]  # run by `mappable evaluate`
+# Run by `mappable evaluate`.
+MAP_PROTOCOLS = [name for name, one in PROTOCOLS.items() if one.of_a_map]
 
 
 def protocols_named(names: Sequence[str] | None) -> list[Protocol[Any]]:
@@ -37,5 +38,7 @@ def protocols_named(names: Sequence[str] | None) -> list[Protocol[Any]]:
         raise BadInputError(f"no protocol given, expected one or more of {', '.join(PROTOCOLS)}")
     for name in names or ():
         if name not in PROTOCOLS:
-            raise BadInputError(f"unknown protocol {name!r}, expected one of {', '.join(PROTOCOLS)}")
+            raise BadInputError(
+                f"unknown protocol {name!r}, expected one of {', '.join(PROTOCOLS)}"
+            )
     return [one for name, one in PROTOCOLS.items() if names is None or name in names]

@@ -1,4 +1,6 @@
-"""Accuracy against tolerance, with the geometric upper bound: each query's distance to its nearest landmark."""
+"""Accuracy against tolerance, with the geometric upper bound: each query's distance to its nearest
+landmark.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,7 +26,9 @@ PANELS_PER_LINE = 3  # one panel per condition
 
 @dataclass(frozen=True)
 class Curves:
-    """Percent of the queries within each of the `tolerances`, landmark seed 0; `bound` is for a perfect encoder."""
+    """Percent of the queries within each of the `tolerances`, landmark seed 0; `bound` is for a
+    perfect encoder.
+    """
 
     queries: Ints  # rows of the table
     landmarks: Ints  # rows of the table
@@ -47,27 +51,37 @@ def run(scoring: Scoring) -> Curves:
         tolerances=tolerances,
         percent=tolerance_curve(errors, tolerances),
         bound=tolerance_curve(bound, tolerances),
-        by_condition={name: tolerance_curve(errors[own], tolerances) for name, own in by_condition(setup).items()},
+        by_condition={
+            name: tolerance_curve(errors[own], tolerances)
+            for name, own in by_condition(setup).items()
+        },
     )
 
 
 def report(view: View, models: list[Model]) -> Section:
     """The figure, and how to read it."""
     sentences = [
-        "Percent of queries found, against the allowed error. A curve that rises early means small errors. A curve "
-        "that ends high means few lost queries. The black line is the upper bound: the nearest landmark on the ground."
+        "Percent of queries found, against the allowed error. A curve that rises early means small"
+        " errors. A curve that ends high means few lost queries. The black line is the upper bound:"
+        " the nearest landmark on the ground."
     ]
     return Section("curves", "Accuracy against tolerance", sentences, figures=("curves",))
 
 
 def draw(view: View) -> "Figure":
-    """Accuracy against tolerance for all queries, with the geometric bound; below it one panel per condition."""
+    """Accuracy against tolerance for all queries, with the geometric bound; below it one panel per
+    condition.
+    """
     models, setup = view.drawn(Curves), view.setup
     first, accuracy = models[0].first(Curves), models[0].results[0].get(Accuracy)
     conditions = list(first.by_condition) if len(first.by_condition) > 1 else []
     lines = -(-len(conditions) // PANELS_PER_LINE)
     figure = new_figure(4.2 + 2.2 * lines)
-    upper = figure.subfigures(2, 1, squeeze=False, height_ratios=[4.2, 2.2 * lines])[0, 0] if lines else figure
+    upper = (
+        figure.subfigures(2, 1, squeeze=False, height_ratios=[4.2, 2.2 * lines])[0, 0]
+        if lines
+        else figure
+    )
     top = upper.add_subplot()
     bound = models[0].mean(Curves, lambda one: one.bound)
     within = number(accuracy.bound_positive[0] if accuracy else None, ".1f")
@@ -77,7 +91,11 @@ def draw(view: View) -> "Figure":
     top.set_title(f"{plain(setup.name)}: queries found, by tolerance", fontsize=11, loc="left")
     legend_of(upper, top, f"at {view.positive} [%]")
     if lines:
-        panels = figure.subfigs[1].subplots(lines, PANELS_PER_LINE, sharex=True, sharey=True, squeeze=False).ravel()
+        panels = (
+            figure.subfigs[1]
+            .subplots(lines, PANELS_PER_LINE, sharex=True, sharey=True, squeeze=False)
+            .ravel()
+        )
         for axes, name in zip(panels, conditions, strict=False):
             _draw_curves(axes, view, models, name)
             axes.set_title(plain(name), fontsize=10, loc="left")
@@ -93,7 +111,9 @@ def _draw_curves(axes: "Axes", view: View, models: list[Model], condition: str =
     x = models[0].first(Curves).tolerances
     every = max(1, len(x) // 8)
     for place, model in enumerate(models):
-        y = model.mean(Curves, lambda one: one.by_condition[condition] if condition else one.percent)
+        y = model.mean(
+            Curves, lambda one: one.by_condition[condition] if condition else one.percent
+        )
         label = f"{plain(model.title)}  {number(model.accuracy, '.1f')}"
         axes.plot(x, y, label=label, **model.look.curve((place % every, every)))
     axes.set(xlim=(0, x[-1]), ylim=(0, 101))

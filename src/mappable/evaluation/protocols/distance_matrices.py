@@ -1,4 +1,6 @@
-"""Matrices of geometric and of feature distances between a reference run and a query run, in order of time."""
+"""Matrices of geometric and of feature distances between a reference run and a query run, in order
+of time.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,7 +28,9 @@ MOST_IMAGES = 300  # per run
 
 @dataclass(frozen=True)
 class Matrices:
-    """Plain (not squared) distances (references, queries) between two sequences, and their correlations."""
+    """Plain (not squared) distances (references, queries) between two sequences, and their
+    correlations.
+    """
 
     reference_sequence: str
     query_sequence: str
@@ -47,9 +51,14 @@ def run(scoring: Scoring) -> Matrices:
     """The two matrices of plain (not squared) distances, and their correlations."""
     setup = scoring.setup
     if setup.matrices is None:
-        raise NotApplicableError("the set names no pair of a reference sequence and a query sequence")
+        raise NotApplicableError(
+            "the set names no pair of a reference sequence and a query sequence"
+        )
     references, queries = _runs(setup)
-    feature, distances = np.sqrt(scoring.squared(references, queries)), scoring.metres(references, queries)
+    feature, distances = (
+        np.sqrt(scoring.squared(references, queries)),
+        scoring.metres(references, queries),
+    )
     pairs = feature.ravel(), distances.ravel()
     return Matrices(
         *setup.matrices,
@@ -72,16 +81,19 @@ def report(view: View, models: list[Model]) -> Section:
     """The figure, and the correlation of the two matrices per model."""
     first = models[0].first(Matrices)
     sentences = [
-        "Correlation of the matrix of feature distances with the matrix of geometric distances. Each matrix row is an "
-        f"image of {first.reference_sequence}, each column an image of {first.query_sequence}, both in time order. The "
-        "higher the correlation, the better features can stand in for positions."
+        "Correlation of the matrix of feature distances with the matrix of geometric distances."
+        f" Each matrix row is an image of {first.reference_sequence}, each column an image of"
+        f" {first.query_sequence}, both in time order. The higher the correlation, the better"
+        " features can stand in for positions."
     ]
     agreement = [model.spread(Matrices, lambda one: one.pearson) for model in models]
     shown = table(
         "matrices",
         Column("Model", [model.title for model in models]),
         Column("Pearson", agreement, 3),
-        Column("Spearman", [model.spread(Matrices, lambda one: one.spearman) for model in models], 3),
+        Column(
+            "Spearman", [model.spread(Matrices, lambda one: one.spearman) for model in models], 3
+        ),
         best=agreement,
     )
     return Section(NAME, "Distance matrices", sentences, [shown], (NAME,))
@@ -108,7 +120,10 @@ def draw(view: View) -> "Figure":
         figure.colorbar(image, ax=axes, orientation="horizontal", label=label, pad=0.02)
     for axes in panels[::across]:
         axes.set_ylabel("reference image")
-    runs = f"{plain(found[0].reference_sequence)} (down) against {plain(found[0].query_sequence)} (across)"
+    runs = (
+        f"{plain(found[0].reference_sequence)} (down) against {plain(found[0].query_sequence)}"
+        " (across)"
+    )
     figure.suptitle(f"{runs}{of_seed(models)}", fontsize=11)
     return figure
 

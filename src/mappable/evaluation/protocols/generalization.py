@@ -1,4 +1,6 @@
-"""Accuracy in regions that the encoder never trained on, with a map of one reference run per region."""
+"""Accuracy in regions that the encoder never trained on, with a map of one reference run per
+region.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,9 @@ SPACINGS = (1.0, 1.25)  # of landmarks along the reference run, in positive radi
 
 @dataclass(frozen=True)
 class RegionAccuracy:
-    """Percent of a region's queries within the radii; landmarks are `spacing` apart along its reference run."""
+    """Percent of a region's queries within the radii; landmarks are `spacing` apart along its
+    reference run.
+    """
 
     queries: Ints  # rows of the table
     landmarks: Ints  # rows of the table
@@ -78,18 +82,25 @@ def run(scoring: Scoring) -> Generalization:
 def report(view: View, models: list[Model]) -> Section:
     """Means over models of a kind, as the paper prints them, and a row per model."""
     sentences = [
-        f"Percent of the queries found within {view.positive} in other places. Each place has a map of one reference "
-        "run. Landmarks are 1 and 1.25 positive radii apart along the run.",
+        (
+            f"Percent of the queries found within {view.positive} in other places. Each place has a"
+            " map of one reference run. Landmarks are 1 and 1.25 positive radii apart along the"
+            " run."
+        ),
     ]
     groups: dict[str, list[Model]] = {}
     for model in models:
         groups.setdefault(_kind(model.row), []).append(model)
-    single = _regions(view, {model.title: [model] for model in models}, folded=len(groups) < len(models))
+    single = _regions(
+        view, {model.title: [model] for model in models}, folded=len(groups) < len(models)
+    )
     tables = [single]
     if single.folded:
         sentences.append("As in the paper, each number is the mean over all models of a kind.")
         titles = {f"{kind} (mean of {len(of)})": of for kind, of in groups.items()}
-        tables.insert(0, _regions(view, titles, printed=paper.GENERALIZATION.get(view.setup.name, {})))
+        tables.insert(
+            0, _regions(view, titles, printed=paper.GENERALIZATION.get(view.setup.name, {}))
+        )
     return Section(NAME, "Generalization", sentences, tables)
 
 
@@ -100,14 +111,21 @@ def _regions(
     printed: Mapping[str, Mapping[str, paper.Models]] | None = None,
     folded: bool = False,
 ) -> Table:
-    """A column per region and spacing; a row per group of models, then the paper's numbers, bound and landmarks."""
+    """A column per region and spacing; a row per group of models, then the paper's numbers, bound
+    and landmarks.
+    """
     names = ["Paper, visual", "Paper, combined"] if printed else []
-    columns = [Column("Model" if printed is None else "Loss", [*groups, *names, BOUND, "Landmarks"])]
+    columns = [
+        Column("Model" if printed is None else "Loss", [*groups, *names, BOUND, "Landmarks"])
+    ]
     for region, spacings in next(iter(groups.values()))[0].first(Generalization).regions.items():
         for factor, facts in spacings.items():
             cells: list[Cell] = []
             for of in groups.values():
-                means = [model.spread(Generalization, lambda one: _positive(one, region, factor)) for model in of]  # noqa: B023 - called at once
+                means = [
+                    model.spread(Generalization, lambda one: _positive(one, region, factor))  # noqa: B023
+                    for model in of
+                ]
                 cells.append(means[0] if len(means) == 1 else _mean(means))
             own = (printed or {}).get(region, {}).get(factor)
             cells += [own and own.visual, own and own.combined] if printed else []

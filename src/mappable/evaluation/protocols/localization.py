@@ -1,4 +1,6 @@
-"""Localization in metres: refined positions, whole drives, intervals, and images that are not on the map."""
+"""Localization in metres: refined positions, whole drives, intervals, and images that are not on
+the map.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,12 +9,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.arrays import Floats, Ints, evenly
-from mappable.evaluation.acceptance import RULES, SEQUENCE, SINGLE, RuleCounts, count_rules, sureness
+from mappable.evaluation.acceptance import (
+    RULES,
+    SEQUENCE,
+    SINGLE,
+    RuleCounts,
+    count_rules,
+    sureness,
+)
 from mappable.evaluation.answers import Answers, Counts, count, percent
 from mappable.evaluation.figure import new_figure, tidy
 from mappable.evaluation.metrics import MeanStd, chance, spread
 from mappable.evaluation.models import Model, best_of, own_map
-from mappable.evaluation.protocol import BOUND, CHANCE, Drawing, NothingToDrawError, Protocol, Section, View
+from mappable.evaluation.protocol import (
+    BOUND,
+    CHANCE,
+    Drawing,
+    NothingToDrawError,
+    Protocol,
+    Section,
+    View,
+)
 from mappable.evaluation.scoring import MOST_ELSEWHERE, Scoring, by_condition, map_rows, some_of
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.tables import Cell, Column, Table, table
@@ -30,7 +47,9 @@ NEAREST, REFINED, DRIVE = "nearest", "refined", "sequence"
 
 @dataclass(frozen=True)
 class Localization:
-    """Answers of each method to the queries, and the score of each rule for the queries, then the absent images."""
+    """Answers of each method to the queries, and the score of each rule for the queries, then the
+    absent images.
+    """
 
     queries: Ints  # rows of the table
     landmarks: Ints  # rows of the table
@@ -69,10 +88,14 @@ def run(scoring: Scoring) -> Localization:
 
     def answers(found: dict[int, Location], position: Callable[[Location], Floats]) -> Answers:
         locations = [found[row] for row in queries]
-        distance, low, high = np.array([(one.distance, one.low, one.high) for one in locations], dtype=np.float64).T
+        distance, low, high = np.array(
+            [(one.distance, one.low, one.high) for one in locations], dtype=np.float64
+        ).T
         return Answers(
             errors=np.linalg.norm(truth - np.array([position(one) for one in locations]), axis=1),
-            to_landmark=np.linalg.norm(truth - np.array([at[one.landmark] for one in locations]), axis=1),
+            to_landmark=np.linalg.norm(
+                truth - np.array([at[one.landmark] for one in locations]), axis=1
+            ),
             distance=distance,
             low=low,
             high=high,
@@ -92,7 +115,9 @@ def run(scoring: Scoring) -> Localization:
             REFINED: answers(singles, lambda one: np.array(one.coordinates)),
             DRIVE: answers(drives, lambda one: np.array(one.coordinates)),
         },
-        rules={name: np.array([of[row] for row in (*queries, *absent)]) for name, of in scores.items()},
+        rules={
+            name: np.array([of[row] for row in (*queries, *absent)]) for name, of in scores.items()
+        },
         calibrated_on=opened.calibration.calibrated_on,
         coverage=opened.calibration.coverage,
         note=note,
@@ -100,37 +125,60 @@ def run(scoring: Scoring) -> Localization:
 
 
 def rules_of(found: Localization, radius: float) -> dict[str, RuleCounts]:
-    """Counts of each rule. An answer is correct within the radius; an answer about an absent image is wrong."""
+    """Counts of each rule. An answer is correct within the radius; an answer about an absent image
+    is wrong.
+    """
     nowhere = np.zeros(len(found.absent), dtype=bool)
     methods = {SINGLE: found.methods[REFINED], SEQUENCE: found.methods[DRIVE]}
     right = {rule: np.concatenate([one.errors <= radius, nowhere]) for rule, one in methods.items()}
-    confident = {rule: np.concatenate([one.confident, one.absent_confident]) for rule, one in methods.items()}
+    confident = {
+        rule: np.concatenate([one.confident, one.absent_confident]) for rule, one in methods.items()
+    }
     return count_rules(found.rules, right, confident)
 
 
 def report(view: View, models: list[Model]) -> Section:
     """What the methods find, what their intervals are worth, and which answers to accept."""
     first, radius = models[0].first(Localization), view.setup.positive_radius
-    absent = f", {len(first.absent):,} of them about images that are not on the map" if len(first.absent) else ""
+    absent = (
+        f", {len(first.absent):,} of them about images that are not on the map"
+        if len(first.absent)
+        else ""
+    )
     sentences = [
-        "Three methods locate a query. Nearest takes the nearest landmark by feature. Refined uses all landmarks. "
-        "Sequence also uses the images before and after it. Chance is a random landmark.",
+        (
+            "Three methods locate a query. Nearest takes the nearest landmark by feature. Refined"
+            " uses all landmarks. Sequence also uses the images before and after it. Chance is a"
+            " random landmark."
+        ),
     ]
     notes = [
-        f"An interval should contain the true distance to the landmark in {100 * first.coverage:.0f} % of the cases.",
-        "Rules: ours accept confident answers. Each plain rule accepts its surest answers, as many as ours for single "
-        "images. The average precision is over all thresholds, and 1 is perfect; its recall is the share of correct "
-        f"answers that are accepted. There are {len(first.queries) + len(first.absent):,} answers{absent}.",
+        (
+            "An interval should contain the true distance to the landmark in"
+            f" {100 * first.coverage:.0f} % of the cases."
+        ),
+        (
+            "Rules: ours accept confident answers. Each plain rule accepts its surest answers, as"
+            " many as ours for single images. The average precision is over all thresholds, and 1"
+            " is perfect; its recall is the share of correct answers that are accepted. There are"
+            f" {len(first.queries) + len(first.absent):,} answers{absent}."
+        ),
         *dict.fromkeys(note for model in models if (note := model.first(Localization).note)),
     ]
     every = {"": np.arange(len(first.queries))}
     tables = [_methods(view, models, "ways", every), _rules(models, radius)]
     if len(conditions := by_condition(view.setup)) > 1:
-        tables.append(_methods(view, models, "located-by-condition", conditions, caption="By condition"))
-    return Section(NAME, "Localization", sentences, tables, (NAME,), notes=notes, leads=own_map(models))
+        tables.append(
+            _methods(view, models, "located-by-condition", conditions, caption="By condition")
+        )
+    return Section(
+        NAME, "Localization", sentences, tables, (NAME,), notes=notes, leads=own_map(models)
+    )
 
 
-def _methods(view: View, models: list[Model], name: str, parts: Mapping[str, Ints], caption: str = "") -> Table:
+def _methods(
+    view: View, models: list[Model], name: str, parts: Mapping[str, Ints], caption: str = ""
+) -> Table:
     """A row per model, method and part of the queries, then the bound and chance for all queries."""
     first, radius = models[0].first(Localization), view.setup.positive_radius
     lines = [(model, way, part) for part in parts for model in models for way in first.methods]
@@ -141,7 +189,10 @@ def _methods(view: View, models: list[Model], name: str, parts: Mapping[str, Int
         def value(found: Localization, way: str, part: str) -> float | None:
             return get(count(found.methods[way], radius, parts[part]))
 
-        return [model.spread(Localization, lambda one: value(one, way, part)) for model, way, part in lines]  # noqa: B023 - called at once
+        return [
+            model.spread(Localization, lambda one: value(one, way, part))  # noqa: B023
+            for model, way, part in lines
+        ]
 
     found = cells(lambda one: one.percent)
     several = len(models) > 1
@@ -165,7 +216,9 @@ def _methods(view: View, models: list[Model], name: str, parts: Mapping[str, Int
 
 def _rules(models: list[Model], radius: float) -> Table:
     """A row per model and rule."""
-    counted = {model.title: [rules_of(one, radius) for one in model.each(Localization)] for model in models}
+    counted = {
+        model.title: [rules_of(one, radius) for one in model.each(Localization)] for model in models
+    }
     lines = [(title, rule) for title in counted for rule in RULES]
 
     def cells(get: Callable[[RuleCounts], float | None]) -> list[MeanStd | None]:
@@ -189,7 +242,11 @@ def _rules(models: list[Model], radius: float) -> Table:
 
 def draw(view: View) -> "Figure":
     """Intervals of the best model's confident queries, by stated distance, with the true distances."""
-    models = [one for one in view.drawn(Localization) if one.first(Localization).methods[REFINED].confident.any()]
+    models = [
+        one
+        for one in view.drawn(Localization)
+        if one.first(Localization).methods[REFINED].confident.any()
+    ]
     if not models:
         raise NothingToDrawError("no model is confident about any query, so no intervals to draw")
     model = best_of(models)
@@ -203,16 +260,32 @@ def draw(view: View) -> "Figure":
     figure = new_figure(4.2)
     axes = figure.add_subplot()
     label = f"{100 * found.coverage:g} % interval"
-    axes.fill_between(image, answers.low[which], answers.high[which], color=SKY, alpha=0.5, linewidth=0, label=label)
+    axes.fill_between(
+        image,
+        answers.low[which],
+        answers.high[which],
+        color=SKY,
+        alpha=0.5,
+        linewidth=0,
+        label=label,
+    )
     axes.plot(image, answers.distance[which], color=BLUE, label="stated")
     truth = np.minimum(answers.to_landmark[which], top)
     axes.plot(image, truth, ".", color=VERMILION, markersize=5, label="true, or beyond the top")
-    axes.set(xlabel="images, by stated distance", ylabel=f"to the likeliest landmark [{view.unit}]", ylim=(0, top))
+    axes.set(
+        xlabel="images, by stated distance",
+        ylabel=f"to the likeliest landmark [{view.unit}]",
+        ylim=(0, top),
+    )
     axes.set_title(f"{plain(model.title)}: single images", fontsize=11, loc="left")
     axes.legend(frameon=False, loc="upper left")
     tidy(axes)
     return figure
 
 
-CAPTION = "Distances and intervals that the map states about confident queries, against the true ones."
-PROTOCOL = Protocol(NAME, Localization, rows, run, report, (Drawing(NAME, CAPTION, draw),), of_a_map=True)
+CAPTION = (
+    "Distances and intervals that the map states about confident queries, against the true ones."
+)
+PROTOCOL = Protocol(
+    NAME, Localization, rows, run, report, (Drawing(NAME, CAPTION, draw),), of_a_map=True
+)

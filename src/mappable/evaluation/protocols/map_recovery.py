@@ -1,7 +1,9 @@
-"""Map recovery: the trajectory of a drive from feature distances alone, with the paper's method and ours.
+"""Map recovery: the trajectory of a drive from feature distances alone, with the paper's method and
+ours.
 
-Two checks separate each method from luck. It is repeated with other images of the same drive. And it is compared with
-trivial shapes that need no distances: a method that scores like these has not recovered the shape of the route.
+Two checks separate each method from luck. It is repeated with other images of the same drive. And
+it is compared with trivial shapes that need no distances: a method that scores like these has not
+recovered the shape of the route.
 """
 
 from collections.abc import Sequence
@@ -46,14 +48,21 @@ if TYPE_CHECKING:
 NAME = "map-recovery"
 IMAGES, REPETITIONS = 100, 10  # images per repetition, at most; repetitions
 FEWEST_IMAGES = 20  # of a route that can be recovered
-SHOWN = {f"{TRACE}, {MDS}": MDS, f"{TRACE}, {SMACOF}": SMACOF, OURS: "ours", ANCHORED: "ours, 10 known"}
+SHOWN = {
+    f"{TRACE}, {MDS}": MDS,
+    f"{TRACE}, {SMACOF}": SMACOF,
+    OURS: "ours",
+    ANCHORED: "ours, 10 known",
+}
 MASKS = {CHOSEN: "chosen threshold", PRINTED: "as printed (λD ≤ r1²)"}
 PANELS_PER_LINE = 3
 
 
 @dataclass(frozen=True)
 class Method:
-    """Root mean square errors of one method over the repetitions; a rigid alignment keeps the recovered scale."""
+    """Root mean square errors of one method over the repetitions; a rigid alignment keeps the
+    recovered scale.
+    """
 
     method: str
     group: str
@@ -100,9 +109,13 @@ def run(scoring: Scoring) -> MapRecovery:
     """Errors of all methods, mean and standard deviation over the repetitions."""
     setup, route = scoring.setup, _route(scoring.setup)
     if setup.unit != "m":
-        raise NotApplicableError(f"positions are in {setup.unit}, not in metres, so there is no shape to recover")
+        raise NotApplicableError(
+            f"positions are in {setup.unit}, not in metres, so there is no shape to recover"
+        )
     if len(route) < FEWEST_IMAGES:
-        raise NotApplicableError(f"the route to recover has {len(route)} images, expected {FEWEST_IMAGES} or more")
+        raise NotApplicableError(
+            f"the route to recover has {len(route)} images, expected {FEWEST_IMAGES} or more"
+        )
     way = path_length(setup.places.positions[route])
     if not way[-1] > 0:
         raise NotApplicableError("all images of the route to recover are at one place")
@@ -123,8 +136,16 @@ def run(scoring: Scoring) -> MapRecovery:
         length=float(way[-1]),
         repetitions=REPETITIONS,
         methods=_methods(done, float(way[-1])),
-        masks={title: _mask(done, name, ruler.radius) for name, title in MASKS.items() if name in first.masks},
-        notes=[ruler.note, *([note] if note else []), *(f"{name}: {reason}" for name, reason in failed.items())],
+        masks={
+            title: _mask(done, name, ruler.radius)
+            for name, title in MASKS.items()
+            if name in first.masks
+        },
+        notes=[
+            ruler.note,
+            *([note] if note else []),
+            *(f"{name}: {reason}" for name, reason in failed.items()),
+        ],
         truth=first.truth,
         true=first.true,
         masked=first.masked,
@@ -148,9 +169,16 @@ def _methods(done: Sequence[Repetition], length: float) -> list[Method]:
         methods.setdefault((drawn.method, drawn.group), []).append(drawn)
     table = []
     for (method, group), every in methods.items():
-        error, rigid = spread([drawn.error for drawn in every]), _mean([drawn.rigid for drawn in every])
+        error, rigid = (
+            spread([drawn.error for drawn in every]),
+            _mean([drawn.rigid for drawn in every]),
+        )
         percent = None if rigid is None else 100.0 * rigid / length
-        table.append(Method(method, group, error.mean, error.std, 100.0 * error.mean / length, rigid, percent))
+        table.append(
+            Method(
+                method, group, error.mean, error.std, 100.0 * error.mean / length, rigid, percent
+            )
+        )
     return table
 
 
@@ -171,18 +199,24 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def report(view: View, models: list[Model]) -> Section:
-    """All methods with the features of the best model, which the figure shows too; other models in a folded table."""
+    """All methods with the features of the best model, which the figure shows too; other models in
+    a folded table.
+    """
     shown = best_of(models)
     found = shown.first(MapRecovery)
     sentences = [
-        f"A route is recovered from feature distances alone: {len(found.images)} images along {found.length:,.0f} "
-        f"{view.unit} of {found.sequence}, {found.repetitions} repetitions, with the features of {shown.title}. The "
-        "trivial rows need no image. A method that is no better than them has not recovered the route. With known "
-        "positions, compare with a steady pace between them."
+        f"A route is recovered from feature distances alone: {len(found.images)} images along"
+        f" {found.length:,.0f} {view.unit} of {found.sequence}, {found.repetitions} repetitions,"
+        f" with the features of {shown.title}. The trivial rows need no image. A method that is no"
+        " better than them has not recovered the route. With known positions, compare with a"
+        " steady pace between them."
     ]
     notes = [
-        "Errors are root mean squares after the best alignment. A rigid alignment keeps the recovered scale. Methods "
-        "with known positions are not aligned. Masks: near means within r1.",
+        (
+            "Errors are root mean squares after the best alignment. A rigid alignment keeps the"
+            " recovered scale. Methods with known positions are not aligned. Masks: near means"
+            " within r1."
+        ),
         *found.notes,
     ]
     masks = table(
@@ -193,23 +227,36 @@ def report(view: View, models: list[Model]) -> Section:
         Column("Pairs per image", [one.per_row for one in found.masks.values()]),
     )
     others = [model for model in models if model is not shown]
-    tables = [_errors(view, [shown]), masks, *([_errors(view, others, caption="With other models")] if others else [])]
+    tables = [
+        _errors(view, [shown]),
+        masks,
+        *([_errors(view, others, caption="With other models")] if others else []),
+    ]
     return Section(NAME, "Map recovery", sentences, tables, (NAME,), notes=notes)
 
 
 def _errors(view: View, models: list[Model], caption: str = "") -> Table:
-    """A row per method, and the paper's numbers if the set is the paper's; a table with a caption is folded."""
+    """A row per method, and the paper's numbers if the set is the paper's; a table with a caption
+    is folded.
+    """
     lines = [(model, method) for model in models for method in model.first(MapRecovery).methods]
     methods = [method for _, method in lines]
     printed = {} if caption else paper.RECOVERY.get(view.setup.name, {})
     errors = [MeanStd(one.mean, one.std) for one in methods]
     return table(
         "recovery-with-others" if caption else "recovery",
-        Column("Method", [*(one.method for one in methods), *(f"Paper: {name}, 672 m" for name in printed)]),
+        Column(
+            "Method",
+            [*(one.method for one in methods), *(f"Paper: {name}, 672 m" for name in printed)],
+        ),
         Column("Model", [model.title if caption else None for model, _ in lines]),
         Column("Kind", [*(one.group for one in methods), *("printed" for _ in printed)]),
         Column(f"Error, {view.unit}", [*errors, *(one.metres for one in printed.values())]),
-        Column("% of length", [*(one.percent for one in methods), *(one.percent for one in printed.values())], 2),
+        Column(
+            "% of length",
+            [*(one.percent for one in methods), *(one.percent for one in printed.values())],
+            2,
+        ),
         Column(f"Rigid, {view.unit}", [one.rigid for one in methods]),
         Column("Rigid, % of length", [one.rigid_percent for one in methods], 2),
         caption=caption,
@@ -219,7 +266,9 @@ def _errors(view: View, models: list[Model], caption: str = "") -> Table:
 
 
 def draw(view: View) -> "Figure":
-    """The first repetition of the best model: matrices above; below, trajectories over the true one in gray."""
+    """The first repetition of the best model: matrices above; below, trajectories over the true one
+    in gray.
+    """
     model = best_of(view.drawn(MapRecovery))
     found = model.first(MapRecovery)
     paths = {"true": found.truth, **found.positions}
@@ -244,7 +293,12 @@ def draw(view: View) -> "Figure":
     corner.set_axis_off()
     bar = corner.inset_axes((0.1, 0.6, 0.9, 0.07))
     figure.colorbar(dots, bar, orientation="horizontal", label="image, in order of time")
-    corner.legend(*axes.get_legend_handles_labels(), loc="lower center", bbox_to_anchor=(0.55, 0.05), frameon=False)
+    corner.legend(
+        *axes.get_legend_handles_labels(),
+        loc="lower center",
+        bbox_to_anchor=(0.55, 0.05),
+        frameon=False,
+    )
     what = f"{len(found.images)} images over {found.length:.0f} {view.unit}"
     figure.suptitle(f"{plain(found.sequence)}, {what}, by {plain(model.title)}", fontsize=11)
     return figure

@@ -1,7 +1,9 @@
-"""Do feature distances follow metres? Pearson's correlation and how far metres reach, over pairs of test images.
+"""Do feature distances follow metres? Pearson's correlation and how far metres reach, over pairs of
+test images.
 
-Pairs that look the same way are judged within the positive radius r1, the negative radius r2, 2 r2 and without limit,
-for images of one visit and of two visits. The paper's number is over all pairs of one visit.
+Pairs that look the same way are judged within the positive radius r1, the negative radius r2, 2 r2
+and without limit, for images of one visit and of two visits. The paper's number is over all pairs
+of one visit.
 """
 
 from collections.abc import Callable
@@ -17,7 +19,13 @@ from mappable.evaluation.figure import WIDTH, grid_of, new_figure, number, panel
 from mappable.evaluation.metrics import MeanStd, pearson
 from mappable.evaluation.models import Model, few_of, of_seed, own_map
 from mappable.evaluation.protocol import Drawing, Protocol, Section, View
-from mappable.evaluation.scoring import NotApplicableError, Scoring, calibration_rows, landmarks_of, some_of
+from mappable.evaluation.scoring import (
+    NotApplicableError,
+    Scoring,
+    calibration_rows,
+    landmarks_of,
+    some_of,
+)
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.tables import Column, Table, table
 from mappable.features.centering import without_visit_means
@@ -39,7 +47,8 @@ WITHIN = {"r1": "≤ r1", "r2": "≤ r2", "2 r2": "≤ 2 r2", "all": "all"}
 
 @dataclass(frozen=True)
 class Proportionality:
-    """The paper's correlation over all pairs of one sequence, with their histogram, and relations of same-view pairs.
+    """The paper's correlation over all pairs of one sequence, with their histogram, and relations
+    of same-view pairs.
 
     `relations` has the keys "one visit" and "across visits", then "descriptor" and "fitted metres".
     """
@@ -60,14 +69,20 @@ def rows(setup: Setup) -> Ints:
 
 
 def run(scoring: Scoring) -> Proportionality:
-    """Plain (not squared) distances of all pairs of the first sequence; then pairs that look the same way."""
+    """Plain (not squared) distances of all pairs of the first sequence; then pairs that look the
+    same way.
+    """
     setup, images = scoring.setup, _sequence(scoring.setup)
     first, second = np.triu_indices(len(images), 1)
     if len(first) < 3:
-        raise NotApplicableError("the set names no sequence of three images or more for this protocol")
+        raise NotApplicableError(
+            "the set names no sequence of three images or more for this protocol"
+        )
     feature = np.sqrt(scoring.squared(images, images))[first, second].astype(np.float64)
     metres = scoring.metres(images, images)[first, second]
-    counts, *edges = np.histogram2d(metres, feature, bins=BINS, range=((0.0, metres.max()), (0.0, feature.max())))
+    counts, *edges = np.histogram2d(
+        metres, feature, bins=BINS, range=((0.0, metres.max()), (0.0, feature.max()))
+    )
     return Proportionality(
         sequence=setup.proportional[0],
         images=images,
@@ -81,10 +96,13 @@ def run(scoring: Scoring) -> Proportionality:
 
 
 def _relations(scoring: Scoring) -> dict[str, dict[str, Relations]]:
-    """Relations of distances between test images, calibrated on images of the map and its calibration."""
+    """Relations of distances between test images, calibrated on images of the map and its
+    calibration.
+    """
     setup, known, tested = scoring.setup, _known(scoring.setup), _paired(scoring.setup)
     known_images, test_images = (
-        without_visit_means(scoring.descriptors[images], setup.places.sequence[images]) for images in (known, tested)
+        without_visit_means(scoring.descriptors[images], setup.places.sequence[images])
+        for images in (known, tested)
     )
     metric = Metric.fit(known_images, setup.places.positions[known], reach=setup.negative_radius)
     features = metric.features(test_images)
@@ -97,7 +115,9 @@ def _relations(scoring: Scoring) -> dict[str, dict[str, Relations]]:
             continue
         curve = None
         if fitted.any():
-            curve = curve_to_metres(_apart(known_images)[fitted], scoring.metres(known, known)[fitted])
+            curve = curve_to_metres(
+                _apart(known_images)[fitted], scoring.metres(known, known)[fitted]
+            )
         found[name] = {
             DESCRIPTOR: related(_apart(test_images)[pairs], truth, curve=curve),
             METRIC: related(metric.distances(features, features)[pairs], truth),
@@ -120,33 +140,50 @@ def _pairs(setup: Setup, images: Ints, across: bool) -> Bools:
 
 def _sequence(setup: Setup) -> Ints:
     """Images of the paper's sequence."""
-    first = setup.rows_of(setup.proportional[0], setup.queries) if setup.proportional else setup.queries[:0]
+    first = (
+        setup.rows_of(setup.proportional[0], setup.queries)
+        if setup.proportional
+        else setup.queries[:0]
+    )
     return some_of(first, MOST_IMAGES)
 
 
 def _paired(setup: Setup) -> Ints:
     """Test images of all sequences."""
-    tested = setup.queries[np.isin(setup.places.sequence[setup.queries].astype(str), setup.proportional)]
+    tested = setup.queries[
+        np.isin(setup.places.sequence[setup.queries].astype(str), setup.proportional)
+    ]
     return some_of(tested, MOST_PAIRED)
 
 
 def _known(setup: Setup) -> Ints:
     """Images with known positions that fit the metres: landmarks and calibration images."""
-    return some_of(np.unique(np.concatenate([landmarks_of(setup), calibration_rows(setup)])), MOST_PAIRED)
+    return some_of(
+        np.unique(np.concatenate([landmarks_of(setup), calibration_rows(setup)])), MOST_PAIRED
+    )
 
 
 def report(view: View, models: list[Model]) -> Section:
     """A row per model, kind of pairs and distance; the paper's number beside them."""
     first = models[0].first(Proportionality)
     sentences = [
-        "Pearson's correlation of feature distance and distance on the ground, for pairs of test images that look the "
-        f"same way (within 30 degrees). r1 is {view.positive} and r2 is {view.negative}. A feature that saturates has "
-        "a low correlation over all pairs, so read the numbers within r2 first.",
-        f"Metres reach as far as their median relative error stays below {100 * ERROR:.0f} %, from r1 on.",
+        (
+            "Pearson's correlation of feature distance and distance on the ground, for pairs of"
+            f" test images that look the same way (within 30 degrees). r1 is {view.positive} and r2"
+            f" is {view.negative}. A feature that saturates has a low correlation over all pairs,"
+            " so read the numbers within r2 first."
+        ),
+        (
+            f"Metres reach as far as their median relative error stays below {100 * ERROR:.0f} %,"
+            " from r1 on."
+        ),
     ]
     notes = [
-        "Descriptor: distances without the mean of each visit, turned into metres by a rising curve. Fitted metres: a "
-        "linear map in closed form. Both are fitted to landmarks and calibration images, and judged on test images.",
+        (
+            "Descriptor: distances without the mean of each visit, turned into metres by a rising"
+            " curve. Fitted metres: a linear map in closed form. Both are fitted to landmarks and"
+            " calibration images, and judged on test images."
+        ),
         f"As in the paper: all {first.pairs:,} pairs of {first.sequence}, plain descriptors.",
     ]
     printed = {} if own_map(models) else paper.PEARSON["cold"]
@@ -158,20 +195,27 @@ def report(view: View, models: list[Model]) -> Section:
         Column("Paper (COLD)", [printed.get(model.row) for model in models], 3),
         best=as_paper,
     )
-    return Section(NAME, "Proportionality", sentences, [_same_view(view, models), whole], (NAME,), notes=notes)
+    return Section(
+        NAME, "Proportionality", sentences, [_same_view(view, models), whole], (NAME,), notes=notes
+    )
 
 
 def _same_view(view: View, models: list[Model]) -> Table:
     """Pearson within each radius and the reach; the last rows are the numbers of pairs."""
     shown = models[0].first(Proportionality).relations
-    lines = [(model, visits, way) for visits, ways in shown.items() for way in ways for model in models]
+    lines = [
+        (model, visits, way) for visits, ways in shown.items() for way in ways for model in models
+    ]
 
     def cells(get: Callable[[Relations], float | None]) -> list[MeanStd | None]:
         def value(found: Proportionality, visits: str, way: str) -> float | None:
             known = found.relations.get(visits, {}).get(way)
             return None if known is None else get(known)
 
-        return [model.spread(Proportionality, lambda one: value(one, visits, way)) for model, visits, way in lines]  # noqa: B023 - called at once
+        return [
+            model.spread(Proportionality, lambda one: value(one, visits, way))  # noqa: B023
+            for model, visits, way in lines
+        ]
 
     counts = [next(iter(ways.values())).pairs for ways in shown.values()]
     return table(
@@ -180,7 +224,12 @@ def _same_view(view: View, models: list[Model]) -> Table:
         Column("Distance", [*(way for _, _, way in lines), *("number of pairs" for _ in shown)]),
         Column("Model", [model.title if len(models) > 1 else None for model, _, _ in lines]),
         *(
-            Column(title, [*cells(lambda one: one.pearson[name]), *(pairs[name] for pairs in counts)], 3, "Pearson")  # noqa: B023 - called at once
+            Column(
+                title,
+                [*cells(lambda one: one.pearson[name]), *(pairs[name] for pairs in counts)],  # noqa: B023
+                3,
+                "Pearson",
+            )
             for name, title in WITHIN.items()
         ),
         Column(f"Metres reach, {view.unit}", cells(lambda one: one.reach)),
@@ -204,10 +253,18 @@ def draw(view: View) -> "Figure":
     panels = panels_of(figure, len(models), (down, across))
     for axes, model, one in zip(panels, models, found, strict=True):
         counts = np.ma.masked_equal(one.counts.T, 0)
-        drawn = axes.pcolormesh(one.distance_edges, one.feature_edges, counts, norm=norm, cmap=SHADES, rasterized=True)
+        drawn = axes.pcolormesh(
+            one.distance_edges, one.feature_edges, counts, norm=norm, cmap=SHADES, rasterized=True
+        )
         axes.plot(*_medians(one), color="white", linewidth=3.2)
         axes.plot(*_medians(one), color=VERMILION, linewidth=1.7, label="median")
-        axes.axvline(setup.positive_radius, color=BLACK, linewidth=1.1, linestyle="--", label="positive radius")
+        axes.axvline(
+            setup.positive_radius,
+            color=BLACK,
+            linewidth=1.1,
+            linestyle="--",
+            label="positive radius",
+        )
         axes.set(
             xlim=(0, max(float(each.distance_edges[-1]) for each in found)),
             ylim=(0, max(float(each.feature_edges[-1]) for each in found)),
@@ -226,16 +283,20 @@ def draw(view: View) -> "Figure":
 
 
 def _medians(found: Proportionality) -> tuple[Floats, Floats]:
-    """Centers of the bins of geometric distance, and the median feature distance per bin; NaN for few pairs."""
+    """Centers of the bins of geometric distance, and the median feature distance per bin; NaN for
+    few pairs.
+    """
     below = np.cumsum(found.counts, axis=1)
     total, edges = below[:, -1], found.feature_edges[1:]
-    half = [float(np.interp(0.5 * pairs, row, edges)) for row, pairs in zip(below, total, strict=True)]
+    half = [
+        float(np.interp(0.5 * pairs, row, edges)) for row, pairs in zip(below, total, strict=True)
+    ]
     metres: Floats = (found.distance_edges[1:] + found.distance_edges[:-1]) / 2
     return metres, np.where(total >= FEWEST_PAIRS, half, np.nan)
 
 
 CAPTION = (
-    "Feature distance against geometric distance, for all pairs of a sequence; brighter means more pairs. "
-    "The paper's figure 1 shows lazy quadruplet, and lazy quadruplet + dist."
+    "Feature distance against geometric distance, for all pairs of a sequence; brighter means more"
+    " pairs. The paper's figure 1 shows lazy quadruplet, and lazy quadruplet + dist."
 )
 PROTOCOL = Protocol(NAME, Proportionality, rows, run, report, (Drawing(NAME, CAPTION, draw),))

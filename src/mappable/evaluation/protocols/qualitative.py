@@ -1,4 +1,6 @@
-"""Show examples: random queries of each condition, the nearest landmark, and the retrieved landmark."""
+"""Show examples: random queries of each condition, the nearest landmark, and the retrieved
+landmark.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,7 +29,9 @@ EXAMPLES = 6  # in all, or one per condition if there are more conditions
 
 @dataclass(frozen=True)
 class Examples:
-    """Queries, their nearest landmarks on the ground, and the retrieved landmarks, all as rows of the table."""
+    """Queries, their nearest landmarks on the ground, and the retrieved landmarks, all as rows of
+    the table.
+    """
 
     landmarks: Ints  # to retrieve from
     queries: Ints
@@ -44,11 +48,15 @@ def run(scoring: Scoring) -> Examples:
     """Retrieve the same queries for every model."""
     queries, landmarks = _queries(scoring.setup), _landmarks(scoring.setup)
     nearest = landmarks[scoring.metres(queries, landmarks).argmin(axis=1)]
-    return Examples(landmarks, queries, nearest, landmarks[scoring.squared(queries, landmarks).argmin(axis=1)])
+    return Examples(
+        landmarks, queries, nearest, landmarks[scoring.squared(queries, landmarks).argmin(axis=1)]
+    )
 
 
 def _queries(setup: Setup) -> Ints:
-    """Random queries, equally many per condition: six in all, or one per condition if there are more than six."""
+    """Random queries, equally many per condition: six in all, or one per condition if there are
+    more than six.
+    """
     conditions = setup.places.condition[setup.queries]
     names = sorted(set(conditions))
     each = max(1, EXAMPLES // len(names))
@@ -74,16 +82,21 @@ def report(view: View, models: list[Model]) -> Section:
     """The gallery, and its errors in numbers."""
     first, places = models[0].first(Examples), view.setup.places
     sentences = [
-        "Random queries of each condition, the nearest landmark on the ground, and the landmark that each model "
-        f"retrieves among {len(first.landmarks):,}."
+        "Random queries of each condition, the nearest landmark on the ground, and the landmark"
+        f" that each model retrieves among {len(first.landmarks):,}."
     ]
     retrieved = {model.title: model.first(Examples).retrieved for model in models}
     errors = table(
         "examples",
         Column("Query", places.place_id[first.queries].tolist()),
-        Column("Condition", [condition or "unnamed" for condition in places.condition[first.queries]]),
+        Column(
+            "Condition", [condition or "unnamed" for condition in places.condition[first.queries]]
+        ),
         Column("Nearest landmark", _metres(view, first.queries, first.nearest).tolist(), 2),
-        *(Column(title, _metres(view, first.queries, rows).tolist(), 2) for title, rows in retrieved.items()),
+        *(
+            Column(title, _metres(view, first.queries, rows).tolist(), 2)
+            for title, rows in retrieved.items()
+        ),
         caption=f"Errors of the examples, {view.unit}",
         folded=True,
     )
@@ -91,7 +104,9 @@ def report(view: View, models: list[Model]) -> Section:
 
 
 def draw(view: View) -> "Figure":
-    """A row per example, a column per model, three at most; frame colors and signs mark correct and wrong matches."""
+    """A row per example, a column per model, three at most; frame colors and signs mark correct and
+    wrong matches.
+    """
     models, images = few_of(view.drawn(Examples)), view.images
     if images is None:
         raise NothingToDrawError("no images to show")
@@ -101,7 +116,9 @@ def draw(view: View) -> "Figure":
     height, width = images(first.queries[:1]).shape[1:3]
     across = min(2.0, (WIDTH - 0.4) / len(columns))
     lines = len(first.queries)
-    figure = new_figure(0.5 + lines * (across * height / width + 0.24), COARSE, 0.4 + across * len(columns))
+    figure = new_figure(
+        0.5 + lines * (across * height / width + 0.24), COARSE, 0.4 + across * len(columns)
+    )
     figure.set_layout_engine("constrained", w_pad=0.03, h_pad=0.02, wspace=0.0, hspace=0.0)
     panels = figure.subplots(lines, len(columns), squeeze=False)
     for place, (title, rows) in enumerate(columns.items()):
@@ -118,7 +135,9 @@ def draw(view: View) -> "Figure":
             if place:
                 label = f"{mark if place > 1 else ''}{error:.1f} {view.unit}"
                 axes.set_xlabel(label, fontsize=9, color=color if place > 1 else BLACK, labelpad=3)
-    for axes, condition in zip(panels[:, 0], view.setup.places.condition[first.queries], strict=True):
+    for axes, condition in zip(
+        panels[:, 0], view.setup.places.condition[first.queries], strict=True
+    ):
         axes.set_ylabel(plain(condition), fontsize=10)
     return figure
 
@@ -130,6 +149,8 @@ def _small(picture: Pixels) -> Pixels:
     return np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BOX))
 
 
-CAPTION = "A query, the nearest landmark, and the landmark that some models retrieve, with the error."
+CAPTION = (
+    "A query, the nearest landmark, and the landmark that some models retrieve, with the error."
+)
 DRAWING = Drawing(NAME, CAPTION, draw)
 PROTOCOL = Protocol(NAME, Examples, rows, run, report, (DRAWING,))

@@ -1,4 +1,6 @@
-"""Time per query: describe an image, and find the nearest landmark with a KD-tree (as the paper) and with ours."""
+"""Time per query: describe an image, and find the nearest landmark with a KD-tree (as the paper)
+and with ours.
+"""
 
 import platform
 import time
@@ -49,7 +51,9 @@ def rows(setup: Setup) -> Ints:
 
 
 def run(scoring: Scoring) -> Timing:
-    """Milliseconds per query, one at a time, with the decoded image in memory; mean, standard deviation and median."""
+    """Milliseconds per query, one at a time, with the decoded image in memory; mean, standard
+    deviation and median.
+    """
     if scoring.load is None:
         raise NotApplicableError("only descriptors are available, no encoder to time")
     encoder, images = scoring.load()
@@ -62,8 +66,16 @@ def run(scoring: Scoring) -> Timing:
     exact, tree = Exact(known), KDTree(known.astype(np.float64))
     searched, _ = _timed(lambda one: exact.nearest(one, 1), vectors, warm_up)
     walked, _ = _timed(tree.query, [one.astype(np.float64) for one in vectors], warm_up)
-    steps = {"describe": described, "kd-tree": walked, "exact": searched, "total": described + searched}
-    found = {name: StepTime(float(one.mean()), float(one.std()), float(np.median(one))) for name, one in steps.items()}
+    steps = {
+        "describe": described,
+        "kd-tree": walked,
+        "exact": searched,
+        "total": described + searched,
+    }
+    found = {
+        name: StepTime(float(one.mean()), float(one.std()), float(np.median(one)))
+        for name, one in steps.items()
+    }
     return Timing(hardware(encoder.device), queries, landmarks, found)
 
 
@@ -94,8 +106,9 @@ def report(view: View, models: list[Model]) -> Section:
     own = {name: taken for name, taken in paper.TIMING.items() if name == view.setup.name}
     printed = {} if own_map(models) else own or paper.TIMING
     sentences = [
-        "Milliseconds per query, mean ± standard deviation. Queries run one after the other, with the decoded image in "
-        "memory. The total is describe plus exact search" + ("; the paper's total uses a KD-tree." if printed else "."),
+        "Milliseconds per query, mean ± standard deviation. Queries run one after the other, with"
+        " the decoded image in memory. The total is describe plus exact search"
+        + ("; the paper's total uses a KD-tree." if printed else "."),
     ]
 
     def column(title: str, step: str) -> Column:
@@ -106,7 +119,13 @@ def report(view: View, models: list[Model]) -> Section:
     landmarks = [paper.SIZES[name].landmarks for name in printed]
     taken = table(
         "timing",
-        Column("Model", [*(model.title for model in models), *(f"Paper, {PROPER_NAMES[name]}" for name in printed)]),
+        Column(
+            "Model",
+            [
+                *(model.title for model in models),
+                *(f"Paper, {PROPER_NAMES[name]}" for name in printed),
+            ],
+        ),
         Column("Hardware", [*(one.hardware for one in found), *(paper.HARDWARE for _ in printed)]),
         Column("Landmarks", [*(len(one.landmarks) for one in found), *landmarks]),
         column("Describe", "describe"),

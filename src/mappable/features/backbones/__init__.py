@@ -16,12 +16,13 @@ from mappable.errors import BadInputError
 class Backbone(nn.Module, ABC):
     """Turns an image into a map of local descriptors, in two steps: `lower` and `upper`.
 
-    `lower` has the general layers, `upper` the special ones. To train the special layers alone, each image must pass
-    the general ones only once. `channels` is the length of a local descriptor. `stride` is the distance in pixels
-    between neighboring local descriptors.
+    `lower` has the general layers, `upper` the special ones. To train the special layers alone,
+    each image must pass the general ones only once. `channels` is the length of a local descriptor.
+    `stride` is the distance in pixels between neighboring local descriptors.
 
-    On a GPU, training records both steps and replays them, unless `recordable` is false. They must not read a number
-    from the GPU. They must not keep state between calls, as batch normalization does.
+    On a GPU, training records both steps and replays them, unless `recordable` is false. They must
+    not read a number from the GPU. They must not keep state between calls, as batch normalization
+    does.
     """
 
     channels: int
@@ -34,7 +35,9 @@ class Backbone(nn.Module, ABC):
 
     @abstractmethod
     def upper(self, activations: Tensor) -> Tensor:
-        """Maps (n, channels, rows, columns) for the output of `lower`; rows and columns are `stride` pixels apart."""
+        """Maps (n, channels, rows, columns) for the output of `lower`; rows and columns are
+        `stride` pixels apart.
+        """
 
 
 def backbone_names() -> list[str]:
@@ -43,8 +46,12 @@ def backbone_names() -> list[str]:
 
 
 def find_backbone(name: str) -> Callable[[], Backbone]:
-    """The function that builds the named backbone. The error for an unknown name lists all backbones."""
+    """The function that builds the named backbone. The error for an unknown name lists all
+    backbones.
+    """
     if name not in backbone_names():
-        raise BadInputError(f"unknown backbone {name!r}; the backbones are {', '.join(backbone_names())}")
+        raise BadInputError(
+            f"unknown backbone {name!r}; the backbones are {', '.join(backbone_names())}"
+        )
     build: Callable[[], Backbone] = importlib.import_module(f"{__name__}.{name}").build
     return build

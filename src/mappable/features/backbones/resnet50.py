@@ -1,4 +1,6 @@
-"""ResNet-50 up to conv4, with torchvision's parameter names, and batch normalization folded into the convolutions."""
+"""ResNet-50 up to conv4, with torchvision's parameter names, and batch normalization folded into
+the convolutions.
+"""
 
 from torch import Tensor, nn
 
@@ -11,7 +13,8 @@ EXPANSION = 4  # a block's output has this many times the channels inside it
 class Block(nn.Module):
     """A bottleneck: convolutions of 1x1, 3x3 and 1x1, whose output is added to the block's input.
 
-    The `stride` is that of the first convolution with `stride_in_first`, else that of the second one.
+    The `stride` is that of the first convolution with `stride_in_first`, else that of the second
+    one.
     """
 
     def __init__(self, before: int, width: int, stride: int, *, stride_in_first: bool) -> None:
@@ -21,7 +24,9 @@ class Block(nn.Module):
         self.conv1 = nn.Conv2d(before, width, 1, stride=first)
         self.conv2 = nn.Conv2d(width, width, 3, stride=second, padding=1)
         self.conv3 = nn.Conv2d(width, after, 1)
-        self.downsample = nn.Sequential(nn.Conv2d(before, after, 1, stride=stride)) if before != after else None
+        self.downsample = (
+            nn.Sequential(nn.Conv2d(before, after, 1, stride=stride)) if before != after else None
+        )
 
     def forward(self, maps: Tensor) -> Tensor:
         shortcut = maps if self.downsample is None else self.downsample(maps)
@@ -29,10 +34,12 @@ class Block(nn.Module):
 
 
 class ResNet50(Backbone):
-    """Normalized images (n, 3, height, width) to maps (n, 1024, height / 16, width / 16), rounded up.
+    """Normalized images (n, 3, height, width) to maps (n, 1024, height / 16, width / 16), rounded
+    up.
 
-    Torchvision's network halves the maps in the first 3x3 convolution of a stage. Keras' network, like that of the
-    paper (He et al., 2016), halves them in the 1x1 convolution before it (`stride_in_first`).
+    Torchvision's network halves the maps in the first 3x3 convolution of a stage. Keras' network,
+    like that of the paper (He et al., 2016), halves them in the 1x1 convolution before it
+    (`stride_in_first`).
     """
 
     channels = 1024
@@ -45,7 +52,9 @@ class ResNet50(Backbone):
             inputs = [before, *[EXPANSION * width] * (blocks - 1)]
             strides = [stride, *[1] * (blocks - 1)]
             options = zip(inputs, strides, strict=True)
-            return nn.Sequential(*(Block(one, width, by, stride_in_first=stride_in_first) for one, by in options))
+            return nn.Sequential(
+                *(Block(one, width, by, stride_in_first=stride_in_first) for one, by in options)
+            )
 
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3)
         self.layer1 = stage(64, 64, 3, 1)  # conv2

@@ -5,7 +5,8 @@ from torch import Tensor, nn
 from mappable.features.backbones import Backbone
 from mappable.features.convolutions import convolve
 
-WIDTHS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512)  # 0: halve by max-pooling
+# 0: halve by max-pooling.
+WIDTHS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512)
 CONV5 = 24  # index of conv5_1 in torchvision's list of layers
 
 
@@ -32,13 +33,17 @@ class VGG16(Backbone):
         return self._through(images, 0, CONV5)
 
     def upper(self, activations: Tensor) -> Tensor:
-        """conv5_1 to conv5_3: maps (n, 512, height // 16, width // 16), which also have negative values."""
+        """conv5_1 to conv5_3: maps (n, 512, height // 16, width // 16), which also have negative
+        values.
+        """
         last = len(self.features) - 1
         maps: Tensor = self.features[last](self._through(activations, CONV5, last))
         return maps
 
     def _through(self, maps: Tensor, first: int, end: int) -> Tensor:
-        """`maps` after the layers from `first` to `end`, excluding `end`: convolutions with their ReLU and pooling."""
+        """`maps` after the layers from `first` to `end`, excluding `end`: convolutions with their
+        ReLU and pooling.
+        """
         for number in range(first, end):
             layer = self.features[number]
             if isinstance(layer, nn.Conv2d):

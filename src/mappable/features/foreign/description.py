@@ -1,4 +1,6 @@
-"""The description of a foreign encoder, a small YAML file: where the network is, and which images it takes."""
+"""The description of a foreign encoder, a small YAML file: where the network is, and which images
+it takes.
+"""
 
 import hashlib
 import json
@@ -34,14 +36,17 @@ Side = Annotated[int, Field(ge=1)]
 class Description(BaseModel):
     """Keys of the YAML file.
 
-    - `onnx`: name of the ONNX file beside the description (default: the description's own name, with .onnx).
-    - `hub`: instead of `onnx`, OWNER/REPO@COMMIT:ENTRY on GitHub, or FOLDER:ENTRY. `arguments` are those of the entry.
-      `code` is the hash of the code in a folder; if given, it must match.
+    - `onnx`: name of the ONNX file beside the description (default: the description's own name,
+      with .onnx).
+    - `hub`: instead of `onnx`, OWNER/REPO@COMMIT:ENTRY on GitHub, or FOLDER:ENTRY. `arguments` are
+      those of the entry. `code` is the hash of the code in a folder; if given, it must match.
     - `size`: (width, height) of images. `fit`: how images get this size.
-    - `range`: 1 or 255, the largest pixel value before `mean` is subtracted. `mean` and `std` are in the order of
-      `colors`.
-    - `output`: name of the ONNX output, or key or number of a hub model's output. It is required if there are several.
-    - `normalize`: says that the network's output has any length. It is scaled to length one in any case.
+    - `range`: 1 or 255, the largest pixel value before `mean` is subtracted. `mean` and `std` are
+      in the order of `colors`.
+    - `output`: name of the ONNX output, or key or number of a hub model's output. It is required if
+      there are several.
+    - `normalize`: says that the network's output has any length. It is scaled to length one in any
+      case.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -83,9 +88,19 @@ class Description(BaseModel):
         )
 
     def fingerprint(self, entry: str, code: str, weights: str) -> str:
-        """16 hexadecimal digits that depend on preprocessing, code and weights, but not on where files are."""
-        processing = self.model_dump(mode="json", exclude={"onnx", "hub", "code", "license", "normalize"})
-        facts = {"version": PROCESSING, "processing": processing, "entry": entry, "code": code, "weights": weights}
+        """16 hexadecimal digits that depend on preprocessing, code and weights, but not on where
+        files are.
+        """
+        processing = self.model_dump(
+            mode="json", exclude={"onnx", "hub", "code", "license", "normalize"}
+        )
+        facts = {
+            "version": PROCESSING,
+            "processing": processing,
+            "entry": entry,
+            "code": code,
+            "weights": weights,
+        }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -99,11 +114,16 @@ def read_description(file: Path) -> Description:
     except BadInputError:
         raise
     except OSError as error:
-        raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
+        raise BadInputError(
+            f"{file}: cannot be read ({(error.strerror or str(error)).lower()})"
+        ) from None
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         mark = getattr(error, "problem_mark", None)
         row = "" if mark is None else f"row {mark.line + 1}: "
-        reason = row + str(getattr(error, "problem", None) or error or type(error).__name__).splitlines()[0]
+        reason = (
+            row
+            + str(getattr(error, "problem", None) or error or type(error).__name__).splitlines()[0]
+        )
         raise BadInputError(f"{file}: not a description in YAML ({reason})") from None
 
 
@@ -112,13 +132,17 @@ def check_description(values: Mapping[Any, Any], name: str) -> Description:
     if "hub" in values and "onnx" in values:
         raise BadInputError(f"{name}: has the keys hub and onnx; keep one of them")
     try:
-        found = Description(**(HUB_DEFAULTS if "hub" in values else {}) | {str(key): values[key] for key in values})
+        found = Description(
+            **(HUB_DEFAULTS if "hub" in values else {}) | {str(key): values[key] for key in values}
+        )
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
         problem = next((one for one in problems if one["type"] == "extra_forbidden"), problems[0])
         key = str(problem["loc"][0])
         if problem["type"] == "missing" and key not in values:
-            raise BadInputError(f"{name}: the key {key!r} is missing; see docs/encoders.md for all keys") from None
+            raise BadInputError(
+                f"{name}: the key {key!r} is missing; see docs/encoders.md for all keys"
+            ) from None
         if problem["type"] == "extra_forbidden":
             known = ", ".join(Description.model_fields)
             raise BadInputError(f"{name}: unknown key {shown(key)}; the keys are {known}") from None
@@ -127,7 +151,10 @@ def check_description(values: Mapping[Any, Any], name: str) -> Description:
         raise BadInputError(f"{name}: {key} is {shown(values.get(key))}; {reason}") from None
     misplaced = [one for one in ("arguments", "code") if getattr(found, one)]
     if found.hub is None and misplaced:
-        raise BadInputError(f"{name}: {misplaced[0]} is only for torch.hub models; remove this key, or add the key hub")
+        raise BadInputError(
+            f"{name}: {misplaced[0]} is only for torch.hub models; remove this key, or add the"
+            " key hub"
+        )
     try:
         check_settings(found.size, found.fit)
     except BadInputError as error:

@@ -15,19 +15,22 @@ from mappable.features.image_encoder import ImageEncoder
 from mappable.places.images import resize_image
 from mappable.progress import speaks
 
-TOLERANCE = 1e-3  # largest length of the difference of two descriptors of one image, both of length one
+# Largest length of the difference of two descriptors of one image, both of length one.
+TOLERANCE = 1e-3
 PROBES = 3  # images of the check in `ForeignEncoder`
 
 
 class ForeignEncoder(ImageEncoder):
-    """Describes images with a network of others: a torch.hub model, or an ONNX file with a description.
+    """Describes images with a network of others: a torch.hub model, or an ONNX file with a
+    description.
 
-    `network` gets normalized float32 images (n, 3, height, width), or (n, height, width, 3) for the layout NHWC. It
-    returns (n, D). `weights` is a hash. `inputs` is the device of its images. `copy` gives suffix and content of the
-    file that a map keeps. Errors begin with `name`; the description of the encoder has its `title`.
+    `network` gets normalized float32 images (n, 3, height, width), or (n, height, width, 3) for the
+    layout NHWC. It returns (n, D). `weights` is a hash. `inputs` is the device of its images.
+    `copy` gives suffix and content of the file that a map keeps. Errors begin with `name`; the
+    description of the encoder has its `title`.
 
-    The constructor describes three generated images. It raises if the network fails, or if it describes an image
-    differently when asked again, or together with others.
+    The constructor describes three generated images. It raises if the network fails, or if it
+    describes an image differently when asked again, or together with others.
     """
 
     def __init__(
@@ -46,10 +49,20 @@ class ForeignEncoder(ImageEncoder):
         inputs: torch.device,
         precisions: tuple[str, ...] = ("float32",),
     ) -> None:
-        self.name, self.description, self._copy, self.weight_bytes = name, description, copy, weight_bytes
+        self.name, self.description, self._copy, self.weight_bytes = (
+            name,
+            description,
+            copy,
+            weight_bytes,
+        )
         self.about = description.about(title, code)
         self.fingerprint = description.fingerprint(entry, code, weights)
-        self.device, self.inputs, self._network, self.precisions = device, inputs, network, precisions
+        self.device, self.inputs, self._network, self.precisions = (
+            device,
+            inputs,
+            network,
+            precisions,
+        )
         shape = (3, 1, 1) if description.layout == "NCHW" else (3,)
         self._mean, self._std = (
             torch.tensor(values, device=inputs).mul(255 / description.range).view(shape)
@@ -79,15 +92,21 @@ class ForeignEncoder(ImageEncoder):
     def _checked(self, output: Any, count: int) -> Tensor:
         if not isinstance(output, Tensor):
             remedy = "name one with the key `output` of a description"
-            raise BadInputError(f"{self.name}: returns {type(output).__name__}, expected a tensor (n, D); {remedy}")
+            raise BadInputError(
+                f"{self.name}: returns {type(output).__name__}, expected a tensor (n, D); {remedy}"
+            )
         if output.layout != torch.strided or output.is_complex() or output.is_meta:
             kind = f"{output.layout} {output.dtype} on {output.device}".replace("torch.", "")
-            raise BadInputError(f"{self.name}: returns a tensor ({kind}), expected a dense one of real numbers")
+            raise BadInputError(
+                f"{self.name}: returns a tensor ({kind}), expected a dense one of real numbers"
+            )
         shape = tuple(output.shape)
         if all(length == 1 for length in shape[2:]):
             output = output.flatten(1) if len(shape) > 1 else output
         if output.ndim != 2 or len(output) != count or not output.shape[1]:
-            raise BadInputError(f"{self.name}: returns an array of shape {shape}, expected ({count}, D)")
+            raise BadInputError(
+                f"{self.name}: returns an array of shape {shape}, expected ({count}, D)"
+            )
         numbers: Tensor = output.float()
         sizes = _lengths(numbers)
         if not bool((sizes.isfinite() & (sizes > 0)).all()):
@@ -106,18 +125,24 @@ class ForeignEncoder(ImageEncoder):
             outputs = [self._raw(image[None]) for image in (*images, images[0])]
             together = _unit(self._raw(images))
         if len({output.shape[1] for output in (*outputs, together)}) > 1:
-            raise BadInputError(f"{self.name}: the length of a descriptor changes with the images or their number")
+            raise BadInputError(
+                f"{self.name}: the length of a descriptor changes with the images or their number"
+            )
         *alone, again = (_unit(output) for output in outputs)
         if not _apart(alone[0], again) <= TOLERANCE:
             raise BadInputError(
-                f"{self.name}: gives different descriptors for the same image; an encoder must be deterministic"
+                f"{self.name}: gives different descriptors for the same image; an encoder must be"
+                " deterministic"
             )
         length = float(torch.linalg.vector_norm(outputs[0]))
         if abs(length - 1) > TOLERANCE and not self.description.normalize:
-            self._note(f"descriptors have length {length:.3g}, not 1; they are scaled to length one")
+            self._note(
+                f"descriptors have length {length:.3g}, not 1; they are scaled to length one"
+            )
         if not _apart(torch.cat(alone), together) <= TOLERANCE:
             raise BadInputError(
-                f"{self.name}: gives an image other descriptors among other images; an encoder must be deterministic"
+                f"{self.name}: gives an image other descriptors among other images; an encoder must"
+                " be deterministic"
             )
         return int(together.shape[1])
 
@@ -133,7 +158,9 @@ def _lengths(vectors: Tensor) -> Tensor:
 
 
 def _unit(vectors: Tensor) -> Tensor:
-    """Rows scaled to length one, however long they are; `vectors.unit` leaves short ones short, for gradients."""
+    """Rows scaled to length one, however long they are; `vectors.unit` leaves short ones short, for
+    gradients.
+    """
     return (vectors / _lengths(vectors)[:, None]).float()
 
 

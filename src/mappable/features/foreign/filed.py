@@ -22,14 +22,19 @@ PICTURE_SIZE = (240, 180)  # of images in reports, if the file does not say what
 class FiledDescriptors(ImageEncoder):
     """Finished descriptors with the interface of an encoder; `source` is their file.
 
-    `encoder` names the encoder if the file does not record one; without either, the constructor raises.
+    `encoder` names the encoder if the file does not record one; without either, the constructor
+    raises.
     """
 
     def __init__(self, source: Path, described: Described, encoder: str | None = None) -> None:
         if encoder is None and described.encoder is None:
-            raise BadInputError(f"{source}: records no encoder; name the encoder that made it (--fingerprint)")
+            raise BadInputError(
+                f"{source}: records no encoder; name the encoder that made it (--fingerprint)"
+            )
         if None not in (encoder, described.encoder) and encoder != described.encoder:
-            raise BadInputError(f"{source}: encoder {described.encoder} made the descriptors, not {shown(encoder)}")
+            raise BadInputError(
+                f"{source}: encoder {described.encoder} made the descriptors, not {shown(encoder)}"
+            )
         self.source, self.fingerprint = source, str(described.encoder or encoder)
         self.about = described.about or About(
             backbone="file",
@@ -66,11 +71,17 @@ class FiledDescriptors(ImageEncoder):
         places = images.places if isinstance(images, ImageFiles) else images
         if not isinstance(places, Places):
             raise self._no_encoder()
-        missing = next((place_id for place_id in places.place_id if place_id not in self._rows), None)
+        missing = next(
+            (place_id for place_id in places.place_id if place_id not in self._rows), None
+        )
         if missing is not None:
             raise BadInputError(f"{self.source}: has no descriptor of {shown(missing)}")
-        descriptors: Floats32 = self._descriptors[[self._rows[place_id] for place_id in places.place_id]]
+        descriptors: Floats32 = self._descriptors[
+            [self._rows[place_id] for place_id in places.place_id]
+        ]
         return descriptors
 
     def _no_encoder(self) -> BadInputError:
-        return BadInputError(f"{self.source}: has descriptors, but no encoder that could describe other images")
+        return BadInputError(
+            f"{self.source}: has descriptors, but no encoder that could describe other images"
+        )

@@ -26,17 +26,23 @@ from mappable.files import write_atomically, writing
 PREFIX = "hub:"
 GITHUB = "https://github.com"
 MAX_CODE = 2**30  # bytes of a repository on disk
-REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40}):(?P<entry>[A-Za-z_]\w*)", re.ASCII)
+REPOSITORY = re.compile(
+    r"(?P<repository>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40}):(?P<entry>[A-Za-z_]\w*)", re.ASCII
+)
 FOLDER = re.compile(r"(?P<folder>[~./].*|[A-Za-z]:[\\/].*):(?P<entry>[A-Za-z_]\w*)", re.ASCII)
-IGNORED = {"__pycache__", ".git"}  # folders whose files are not used, and do not count in the hash of a folder
+# Folders whose files are not used, and do not count in the hash of a folder.
+IGNORED = {"__pycache__", ".git"}
 
-_trusted: set[str] = set()  # keys of consents in this process, in case that the cache cannot be written
+# Keys of consents in this process, in case that the cache cannot be written.
+_trusted: set[str] = set()
 _imported: set[str] = set()  # modules that hub code imported
 
 
 @dataclass(frozen=True)
 class Source:
-    """Hub code: a repository on GitHub or a folder, `code` that pins it, and the function that makes the model."""
+    """Hub code: a repository on GitHub or a folder, `code` that pins it, and the function that
+    makes the model.
+    """
 
     repository: str
     folder: Path | None
@@ -45,14 +51,18 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The source without the prefix; it names the code exactly, except that a folder can change."""
+        """The source without the prefix; it names the code exactly, except that a folder can
+        change.
+        """
         where = f"{self.repository}@{self.code}" if self.folder is None else str(self.folder)
         return f"{where}:{self.entry}"
 
 
 def open_hub(text: str, device: str, *, trust_code: bool) -> ForeignEncoder:
     """Open the encoder hub:OWNER/REPO@COMMIT:ENTRY or hub:FOLDER:ENTRY, with default settings."""
-    return open_described(check_description({"hub": text.removeprefix(PREFIX)}, text), device, trust_code=trust_code)
+    return open_described(
+        check_description({"hub": text.removeprefix(PREFIX)}, text), device, trust_code=trust_code
+    )
 
 
 def open_described(
@@ -76,7 +86,10 @@ def open_described(
     pinned = description.model_copy(update={"hub": source.text, "code": source.code})
 
     def copy() -> tuple[str, bytes]:
-        return ".yaml", f"{json.dumps(pinned.model_dump(mode='json', exclude_none=True), indent=2)}\n".encode()
+        return (
+            ".yaml",
+            f"{json.dumps(pinned.model_dump(mode='json', exclude_none=True), indent=2)}\n".encode(),
+        )
 
     return ForeignEncoder(
         name,
@@ -95,16 +108,25 @@ def open_described(
 
 
 def find_source(description: Description, below: Path) -> Source:
-    """Find the code of a description: its exact commit, or the hash of its folder. This runs none of it."""
+    """Find the code of a description: its exact commit, or the hash of its folder. This runs none
+    of it.
+    """
     text = description.hub or ""
     if found := FOLDER.fullmatch(text):
         folder = (below / Path(found["folder"]).expanduser()).resolve()
         if not (folder / "hubconf.py").is_file():
-            raise BadInputError(f"{PREFIX}{text}: {folder} has no hubconf.py, which lists the models of torch.hub")
+            raise BadInputError(
+                f"{PREFIX}{text}: {folder} has no hubconf.py, which lists the models of torch.hub"
+            )
         source = Source("", folder, digest_of_code(folder), found["entry"])
         if description.code not in ("", source.code):
-            problem = f"the code in {folder} has the hash {source.code[:16]}, expected {shown(description.code[:16])}"
-            raise BadInputError(f"{PREFIX}{text}: {problem}; restore the earlier code, or build the map again")
+            problem = (
+                f"the code in {folder} has the hash {source.code[:16]}, expected"
+                f" {shown(description.code[:16])}"
+            )
+            raise BadInputError(
+                f"{PREFIX}{text}: {problem}; restore the earlier code, or build the map again"
+            )
         return source
     if found := REPOSITORY.fullmatch(text):
         return Source(found["repository"], None, found["commit"], found["entry"])
@@ -113,7 +135,9 @@ def find_source(description: Description, below: Path) -> Source:
 
 
 def require_consent(source: Source, arguments: Mapping[str, Any], *, trust: bool) -> None:
-    """Raise unless the user allows this code to run. Consent is remembered for the same code, entry and arguments."""
+    """Raise unless the user allows this code to run. Consent is remembered for the same code, entry
+    and arguments.
+    """
     facts = [source.repository, source.code, source.entry, dict(arguments)]
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     file = cache_folder() / "trusted-code" / key
@@ -128,8 +152,8 @@ def require_consent(source: Source, arguments: Mapping[str, Any], *, trust: bool
     what = f"{source.entry}({given}) of {where}"
     if not trust:
         raise BadInputError(
-            f"{PREFIX}{source.text}: runs foreign code, {what}, which can do whatever you can; read it, then allow it "
-            "with --trust-code"
+            f"{PREFIX}{source.text}: runs foreign code, {what}, which can do whatever you can; read"
+            " it, then allow it with --trust-code"
         )
     _trusted.add(key)
     try:
@@ -139,7 +163,9 @@ def require_consent(source: Source, arguments: Mapping[str, Any], *, trust: bool
 
 
 def digest_of_code(folder: Path) -> str:
-    """Hash of all files in a folder, by path and content, except compiled Python and git's own files."""
+    """Hash of all files in a folder, by path and content, except compiled Python and git's own
+    files.
+    """
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         path = file.relative_to(folder)
@@ -170,7 +196,10 @@ def _downloaded(source: Source) -> Path:
             _unpack(archive, source)
             top = next(Path(name).glob("*/hubconf.py"), None)
             if top is None:
-                raise BadInputError(f"{PREFIX}{source.text}: the repository has no hubconf.py; it is not for torch.hub")
+                raise BadInputError(
+                    f"{PREFIX}{source.text}: the repository has no hubconf.py; it is not for"
+                    " torch.hub"
+                )
             try:
                 top.parent.replace(folder)
             except OSError:
@@ -183,10 +212,14 @@ def _unpack(archive: Path, source: Source) -> None:
     try:
         with zipfile.ZipFile(archive) as opened:
             if sum(member.file_size for member in opened.infolist()) > MAX_CODE:
-                raise BadInputError(f"{PREFIX}{source.text}: the repository has over {MAX_CODE:,} bytes")
+                raise BadInputError(
+                    f"{PREFIX}{source.text}: the repository has over {MAX_CODE:,} bytes"
+                )
             opened.extractall(archive.parent)  # zipfile keeps all members below the folder
     except (zipfile.BadZipFile, EOFError, ValueError, RuntimeError) as error:
-        raise BadInputError(f"{PREFIX}{source.text}: the downloaded archive is damaged ({error})") from None
+        raise BadInputError(
+            f"{PREFIX}{source.text}: the downloaded archive is damaged ({error})"
+        ) from None
 
 
 def _load(folder: Path, entry: str, arguments: Mapping[str, Any], name: str) -> nn.Module:
@@ -194,16 +227,21 @@ def _load(folder: Path, entry: str, arguments: Mapping[str, Any], name: str) -> 
         sys.modules.pop(module, None)
     _imported.clear()
     before = set(sys.modules)
-    compiled, sys.pycache_prefix = sys.pycache_prefix, str(cache_folder() / "hub-compiled")  # not from the folder
+    # Not from the folder.
+    compiled, sys.pycache_prefix = sys.pycache_prefix, str(cache_folder() / "hub-compiled")
     try:
         with _foreign_errors(name, "cannot be loaded"):
             model = torch.hub.load(str(folder), entry, source="local", **arguments)  # type: ignore[no-untyped-call]
     finally:
         sys.pycache_prefix = compiled
-        own = (module for module in set(sys.modules) - before if _is_below(sys.modules[module], folder))
+        own = (
+            module for module in set(sys.modules) - before if _is_below(sys.modules[module], folder)
+        )
         _imported.update(own)
     if not isinstance(model, nn.Module):
-        raise BadInputError(f"{name}: {entry} returns {type(model).__name__}, expected a torch.nn.Module")
+        raise BadInputError(
+            f"{name}: {entry} returns {type(model).__name__}, expected a torch.nn.Module"
+        )
     return model
 
 
@@ -214,7 +252,9 @@ def _is_below(module: Any, folder: Path) -> bool:
 
 @contextmanager
 def _foreign_errors(name: str, problem: str) -> Iterator[None]:
-    """Context for foreign code: what it prints goes to standard error, and its errors become one sentence."""
+    """Context for foreign code: what it prints goes to standard error, and its errors become one
+    sentence.
+    """
     try:
         with redirect_stdout(sys.stderr):
             yield
@@ -236,8 +276,14 @@ def _part(output: Any, key: str | int | None, name: str) -> Any:
     try:
         return output[key]
     except (KeyError, IndexError, TypeError):
-        kind = f"a {type(output).__name__} of {len(output)}" if hasattr(output, "__len__") else type(output).__name__
-        raise BadInputError(f"{name}: its output is {kind}, without the part {key!r} that `output` names") from None
+        kind = (
+            f"a {type(output).__name__} of {len(output)}"
+            if hasattr(output, "__len__")
+            else type(output).__name__
+        )
+        raise BadInputError(
+            f"{name}: its output is {kind}, without the part {key!r} that `output` names"
+        ) from None
 
 
 def _digest_of(model: nn.Module) -> str:
@@ -245,5 +291,7 @@ def _digest_of(model: nn.Module) -> str:
     for name, tensor in sorted(model.state_dict().items()):
         if isinstance(tensor, Tensor):
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+            digest.update(
+                tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+            )
     return digest.hexdigest()

@@ -1,7 +1,9 @@
-"""Encoders of others by name, such as `megaloc`: torch.hub models, pinned to a commit of their code.
+"""Encoders of others by name, such as `megaloc`: torch.hub models, pinned to a commit of their
+code.
 
-Nobody in the project has run them: GitHub and the addresses of their weights were not reachable. Commits are those at
-which a public archive stored their `hubconf.py`; sizes, lengths and licenses are what their authors state.
+Nobody in the project has run them: GitHub and the addresses of their weights were not reachable.
+Commits are those at which a public archive stored their `hubconf.py`; sizes, lengths and licenses
+are what their authors state.
 """
 
 from dataclasses import dataclass
@@ -29,7 +31,9 @@ class NamedEncoder:
         """The description that `hub` opens."""
         values: dict[str, Any] = {"hub": self.hub, "size": (self.side, self.side), "fit": "stretch"}
         values |= {"license": self.license, "arguments": dict(self.arguments), "normalize": True}
-        return check_description(values if self.output is None else values | {"output": self.output}, name)
+        return check_description(
+            values if self.output is None else values | {"output": self.output}, name
+        )
 
     def is_at_hand(self) -> bool:
         """True if its code is in the cache, or can be fetched now."""

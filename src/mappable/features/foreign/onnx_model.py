@@ -16,7 +16,12 @@ from mappable.features.onnx_file import require
 from mappable.files import reading
 from mappable.formats import KEY, Format
 
-FORMAT = Format("mappable foreign onnx encoder", 1, "build the map again with `mappable map build`", sealed_since=1)
+FORMAT = Format(
+    "mappable foreign onnx encoder",
+    1,
+    "build the map again with `mappable map build`",
+    sealed_since=1,
+)
 
 
 def open_onnx(file: Path, description: Description, providers: list[Any] | None) -> ForeignEncoder:
@@ -30,7 +35,9 @@ def open_onnx(file: Path, description: Description, providers: list[Any] | None)
         model = onnx.load(str(file))  # it refuses other folders, and links
     except Exception as error:  # errors of onnx and protobuf have no common base class
         reason = str(error).splitlines()[0][:200]
-        raise BadInputError(f"{file}: truncated, damaged or not an ONNX file with its data ({reason})") from None
+        raise BadInputError(
+            f"{file}: truncated, damaged or not an ONNX file with its data ({reason})"
+        ) from None
     digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
     return _encoder(file.name, file, model, description, digest, providers)
 
@@ -52,11 +59,20 @@ def parse_kept(text: str | None, file: Path) -> tuple[str, str, Description]:
     """Name, hash of the weights, and description, from the metadata of a copy."""
     with FORMAT.reading(file):
         values = FORMAT.parse(text, file)
-        return str(values["name"]), str(values["weights"]), check_description(dict(values["description"]), str(file))
+        return (
+            str(values["name"]),
+            str(values["weights"]),
+            check_description(dict(values["description"]), str(file)),
+        )
 
 
 def _encoder(
-    name: str, file: Path, model: Any, description: Description, weights: str, providers: list[Any] | None
+    name: str,
+    file: Path,
+    model: Any,
+    description: Description,
+    weights: str,
+    providers: list[Any] | None,
 ) -> ForeignEncoder:
     import onnx
 
@@ -94,26 +110,39 @@ def _encoder(
 
 
 class _Network:
-    """A session of onnxruntime, for any number of images. A fixed batch size is filled with the first image."""
+    """A session of onnxruntime, for any number of images. A fixed batch size is filled with the
+    first image.
+    """
 
     def __init__(self, session: Any, description: Description, file: Path) -> None:
         inputs, outputs = session.get_inputs(), [one.name for one in session.get_outputs()]
         if len(inputs) != 1 or inputs[0].type != "tensor(float)":
             listed = ", ".join(f"{one.name} {one.type}" for one in inputs)
-            raise BadInputError(f"{file}: its inputs are {listed}; expected one input of images, tensor(float)")
+            raise BadInputError(
+                f"{file}: its inputs are {listed}; expected one input of images, tensor(float)"
+            )
         self.session, self.file, self.input = session, file, inputs[0].name
         shape, expected = inputs[0].shape, description.input_shape
         if len(shape) != 4 or any(
-            isinstance(own, int) and own != given for own, given in zip(shape[1:], expected, strict=True)
+            isinstance(own, int) and own != given
+            for own, given in zip(shape[1:], expected, strict=True)
         ):
-            said = f"layout {description.layout} and size {description.size[0]}x{description.size[1]}"
-            raise BadInputError(f"{file}: its input has the shape {shape}, but the description says {said}")
+            said = (
+                f"layout {description.layout} and size {description.size[0]}x{description.size[1]}"
+            )
+            raise BadInputError(
+                f"{file}: its input has the shape {shape}, but the description says {said}"
+            )
         self.batch = shape[0] if isinstance(shape[0], int) else None
         wanted = description.output
         if wanted is None and len(outputs) > 1:
-            raise BadInputError(f"{file}: has {len(outputs)} outputs; name one with `output`: {', '.join(outputs)}")
+            raise BadInputError(
+                f"{file}: has {len(outputs)} outputs; name one with `output`: {', '.join(outputs)}"
+            )
         if wanted is not None and wanted not in outputs:
-            raise BadInputError(f"{file}: has no output {wanted!r}; its outputs are {', '.join(outputs)}")
+            raise BadInputError(
+                f"{file}: has no output {wanted!r}; its outputs are {', '.join(outputs)}"
+            )
         self.output = outputs[0] if wanted is None else wanted
 
     def __call__(self, images: Tensor) -> Any:
@@ -136,4 +165,6 @@ class _Network:
             raise
         except Exception as error:
             reason = str(error).splitlines()[0][:200]
-            raise BadInputError(f"{self.file}: onnxruntime fails on {len(images)} images ({reason})") from None
+            raise BadInputError(
+                f"{self.file}: onnxruntime fails on {len(images)} images ({reason})"
+            ) from None

@@ -1,4 +1,6 @@
-"""Losses by name: a visual loss, a geometric loss, or both, L = L_NV + γ L_VG (the paper's section III)."""
+"""Losses by name: a visual loss, a geometric loss, or both, L = L_NV + γ L_VG (the paper's section
+III).
+"""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -19,15 +21,20 @@ from mappable.learning.losses.terms import (
     tuple_distances,
 )
 
-LOSS_NAMES = (*VISUAL, *GEOMETRIC, *(f"{visual}+{geometric}" for geometric in GEOMETRIC for visual in VISUAL))
+LOSS_NAMES = (
+    *VISUAL,
+    *GEOMETRIC,
+    *(f"{visual}+{geometric}" for geometric in GEOMETRIC for visual in VISUAL),
+)
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Values of a loss for B anchors, each (B,). Only `total` has a gradient; the other values are for monitoring.
+    """Values of a loss for B anchors, each (B,). Only `total` has a gradient; the other values are
+    for monitoring.
 
-    A loss without a visual term has zeros in `visual`, `active` and `negative`. A loss without a geometric term has
-    zeros in `geometric`.
+    A loss without a visual term has zeros in `visual`, `active` and `negative`. A loss without a
+    geometric term has zeros in `geometric`.
     """
 
     total: Tensor  # visual + γ geometric, or the only term
@@ -36,7 +43,8 @@ class Terms:
     active: Tensor  # fraction of hinges above zero; lazy losses count all hinges too
     best: Tensor  # s*, squared feature distance to the nearest positive
     negative: Tensor  # mean of s⁻ over negatives
-    residual: Tensor  # mean of |e| over the positives, also computed if the loss has no geometric term
+    # Mean of |e| over the positives, also computed if the loss has no geometric term.
+    residual: Tensor
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,8 @@ class Loss:
 
     name: str
     _: KW_ONLY
-    feature_scale_squared: float  # F²: squared feature distance that corresponds to the positive radius
+    # F²: squared feature distance that corresponds to the positive radius.
+    feature_scale_squared: float
     positive_radius: float  # r₁ in metres
     margin: float = 0.1  # α
     second_margin: float = 0.2  # β, of quadruplets
@@ -64,7 +73,9 @@ class Loss:
             raise BadInputError(_unknown(self.name))
         for option in ("feature_scale_squared", "positive_radius", "huber_delta"):
             if not 0 < getattr(self, option) < math.inf:
-                raise BadInputError(f"{option} is {getattr(self, option)}, expected a number above 0")
+                raise BadInputError(
+                    f"{option} is {getattr(self, option)}, expected a number above 0"
+                )
         for option in ("margin", "second_margin", "geometric_weight"):
             if not 0 <= getattr(self, option) < math.inf:
                 raise BadInputError(f"{option} must be 0 or more, got {getattr(self, option)}")
@@ -77,12 +88,13 @@ class Loss:
         other = int(self._quadruplet)
         if self.negatives < 1 + other:
             raise BadInputError(
-                f"negatives must be {1 + other} or more for the loss {self.name!r}, got {self.negatives}"
+                f"negatives must be {1 + other} or more for the loss {self.name!r}, got"
+                f" {self.negatives}"
             )
         if not 0 <= self.hard_negatives <= self.negatives - other:
             raise BadInputError(
-                f"hard_negatives is {self.hard_negatives}, expected 0 to {self.negatives - other} for the loss "
-                f"{self.name!r} with {self.negatives} negatives"
+                f"hard_negatives is {self.hard_negatives}, expected 0 to {self.negatives - other}"
+                f" for the loss {self.name!r} with {self.negatives} negatives"
             )
 
     @property
@@ -115,8 +127,9 @@ class Loss:
     def __call__(self, descriptors: Tensor, squared_distances: Tensor) -> Terms:
         """Return the loss of each of B anchors, not averaged.
 
-        `descriptors` (B, layout.images, D) have length one and the order of the layout. `squared_distances`
-        (B, positives) are squared distances in the world between anchor and positives, in squared metres.
+        `descriptors` (B, layout.images, D) have length one and the order of the layout.
+        `squared_distances` (B, positives) are squared distances in the world between anchor and
+        positives, in squared metres.
         """
         self._check_shapes(descriptors, squared_distances)
         distances = tuple_distances(descriptors, self.layout)
@@ -132,11 +145,20 @@ class Loss:
             total = geometric
         else:
             total = visual + self.geometric_weight * geometric
-        monitored = (visual, geometric, active, distances.best, negative, residuals.abs().mean(dim=1))
+        monitored = (
+            visual,
+            geometric,
+            active,
+            distances.best,
+            negative,
+            residuals.abs().mean(dim=1),
+        )
         return Terms(total, *(value.detach() for value in monitored))
 
     def _visual_terms(self, distances: TupleDistances) -> tuple[Tensor, Tensor, Tensor]:
-        """Visual loss, fraction of active hinges, and mean squared distance to the negatives, each (B,)."""
+        """Visual loss, fraction of active hinges, and mean squared distance to the negatives, each
+        (B,).
+        """
         if not self._visual:
             nothing = torch.zeros_like(distances.best)
             return nothing, nothing, nothing
@@ -153,8 +175,9 @@ class Loss:
         expected = (len(descriptors), self.layout.images, len(descriptors), self.positives)
         if descriptors.ndim != 3 or shapes != expected:
             raise BadInputError(
-                f"the loss {self.name!r} expects descriptors (B, {self.layout.images}, D) and squared distances "
-                f"(B, {self.positives}), got {tuple(descriptors.shape)} and {tuple(squared_distances.shape)}"
+                f"the loss {self.name!r} expects descriptors (B, {self.layout.images}, D) and"
+                f" squared distances (B, {self.positives}), got {tuple(descriptors.shape)} and"
+                f" {tuple(squared_distances.shape)}"
             )
 
 

@@ -8,12 +8,14 @@
         rigs.txt                  optional: rig, device, quaternion, translation: from rig to device
         records_data/             the images
 
-A kapture folder states neither unit nor up. Both are found as in the reader `colmap`: up is estimated from the cameras,
-and positions are in `units` until `--scale` or `--known` gives metres. Use `--scale 1` for a folder in metres.
+A kapture folder states neither unit nor up. Both are found as in the reader `colmap`: up is
+estimated from the cameras, and positions are in `units` until `--scale` or `--known` gives metres.
+Use `--scale 1` for a folder in metres.
 
-`mappable convert` undistorts images by the models of `sensors.txt`, as in the reader `colmap`, unless `--no-undistort`
-is given. Images without a pose are left out and listed. The images of one device are one sequence, in order of their
-timestamps. Timestamps of 13 digits or more are times; smaller ones are only an order.
+`mappable convert` undistorts images by the models of `sensors.txt`, as in the reader `colmap`,
+unless `--no-undistort` is given. Images without a pose are left out and listed. The images of one
+device are one sequence, in order of their timestamps. Timestamps of 13 digits or more are times;
+smaller ones are only an order.
 """
 
 from pathlib import Path
@@ -65,7 +67,9 @@ def read(
     } | poses
     keys = [*zip(records.columns["timestamp"], records.columns["device"], strict=True)]
     posed = [row for row, key in enumerate(keys) if key in poses]
-    lost = (path for path, key in zip(records.columns["path"], keys, strict=True) if key not in poses)
+    lost = (
+        path for path, key in zip(records.columns["path"], keys, strict=True) if key not in poses
+    )
     found.note("images have no pose (left out)", lost)
     if not posed:
         raise BadInputError(f"{trajectories}: no image of records_camera.txt has a pose")
@@ -86,8 +90,12 @@ def lenses(root: Path, **_: object) -> dict[str, Lens]:
     if not file.is_file() or not (root / RECORDS).is_file():
         return {}
     sensors = read_values(file, SENSOR, rest=True, skip_short=True)
-    sensors = sensors.at([row for row, kind in enumerate(sensors.columns["kind"]) if kind == "camera"])
-    numbers = sensors.parse("parameters", lambda text: [float(word) for word in text.split(",")], "expected numbers")
+    sensors = sensors.at(
+        [row for row, kind in enumerate(sensors.columns["kind"]) if kind == "camera"]
+    )
+    numbers = sensors.parse(
+        "parameters", lambda text: [float(word) for word in text.split(",")], "expected numbers"
+    )
     sizes = columns(sensors, ("width", "height")).tolist()
     models = zip(sensors.columns["model"], sizes, numbers, strict=True)
     known = {
@@ -113,4 +121,6 @@ def _times(records: Table) -> list[int]:
     stamps = records.columns["timestamp"]
     if min(len(stamp) for stamp in stamps) < FEWEST_DIGITS:
         return [NO_TIME] * len(stamps)
-    return records.parse("timestamp", lambda text: nanoseconds(text, guess_unit(text)), "expected a number")
+    return records.parse(
+        "timestamp", lambda text: nanoseconds(text, guess_unit(text)), "expected a number"
+    )

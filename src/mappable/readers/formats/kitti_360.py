@@ -7,8 +7,9 @@
       data_poses/2013_05_28_drive_0000_sync/
         cam0_to_world.txt                          17 numbers per row: number of the image, 4x4 matrix
 
-Only images with a pose are read; the others are counted. All drives share the frame `kitti-360`: z is up, in metres.
-yaw is the direction of the optical axis of image_00. image_01, 0.6 m to its right, gets the same pose.
+Only images with a pose are read; the others are counted. All drives share the frame `kitti-360`: z
+is up, in metres. yaw is the direction of the optical axis of image_00. image_01, 0.6 m to its
+right, gets the same pose.
 
 Written from the description of the set; not tried on real files.
 """
@@ -47,8 +48,13 @@ def read(
     drives = sorted(file.parent.name for file in root.glob("data_poses/*/cam0_to_world.txt"))
     if not drives:
         raise BadInputError(f"{root}: no file data_poses/*/cam0_to_world.txt")
-    folders = {name: root / "data_2d_raw" / name / camera for name in chosen(root, sequences, drives, "drive")}
-    folders = having(folders, "data_rect", found, f"drives have no folder {camera}/data_rect and were left out")
+    folders = {
+        name: root / "data_2d_raw" / name / camera
+        for name in chosen(root, sequences, drives, "drive")
+    }
+    folders = having(
+        folders, "data_rect", found, f"drives have no folder {camera}/data_rect and were left out"
+    )
     return joined(root, [_drive(root, name, folder, found) for name, folder in folders.items()])
 
 
@@ -57,6 +63,9 @@ def _drive(root: Path, name: str, folder: Path, found: Findings) -> Places:
     numbers = table.times("number", "ns")
     images = numbered_images(root, folder / "data_rect", found, r"\d+", "<number>.png")
     paths, rows = paired(images, numbers.tolist(), name, found, few=True)
-    values = {"yaw": viewing_yaw(matrices[rows, :3, 2]), "time": image_times(folder / "timestamps.txt", numbers[rows])}
+    values = {
+        "yaw": viewing_yaw(matrices[rows, :3, 2]),
+        "time": image_times(folder / "timestamps.txt", numbers[rows]),
+    }
     prefix = f"{name}/{folder.name}"
     return drive_table(root, KITTI_360, name, paths, matrices[rows, :3, 3], prefix=prefix, **values)

@@ -1,4 +1,5 @@
-"""A table of images and positions: CSV or Parquet, in metres, in route frames, or in latitude and longitude.
+"""A table of images and positions: CSV or Parquet, in metres, in route frames, or in latitude and
+longitude.
 
     ROOT/                    or ROOT may be the table itself
       places.csv             or manifest.csv, or the only .csv or .parquet file there
@@ -10,21 +11,23 @@ Columns, in any order (other columns are ignored):
 - `x`, `y`, optionally `z`; or `latitude`, `longitude` in degrees, optionally `altitude`
 - optionally `yaw` (radians, counter-clockwise from +x) or `heading` (degrees, clockwise from north)
 - optionally `time`: a number since 1970, or ISO 8601
-- optionally `place_id`, `frame`, `sequence`, `condition`, `split` (train, calibration, test), `role` (reference, query)
+- optionally `place_id`, `frame`, `sequence`, `condition`, `split` (train, calibration, test),
+  `role` (reference, query)
 
-Usual names work too, in any case: `filename`, `file_name`, `image_file`, `image_name`, `Latitude`, `lat`, `lon`, `lng`,
-`timestamp` and more. A note says which columns were taken. `--column path=photo` names any other column, and may be
-repeated.
+Usual names work too, in any case: `filename`, `file_name`, `image_file`, `image_name`, `Latitude`,
+`lat`, `lon`, `lng`, `timestamp` and more. A note says which columns were taken. `--column
+path=photo` names any other column, and may be repeated.
 
-Rows at latitude 0, longitude 0 have no fix: they are left out and listed. A `heading` that is 0 in every row counts as
-unknown. Latitudes and longitudes that all look like radians are refused, unless `--angles` decides.
+Rows at latitude 0, longitude 0 have no fix: they are left out and listed. A `heading` that is 0 in
+every row counts as unknown. Latitudes and longitudes that all look like radians are refused, unless
+`--angles` decides.
 
-Coordinates in feet become metres with `--unit ft`, and those in any other unit with `--scale`, the metres per unit. A
-`crs` in feet is converted to metres in UTM.
+Coordinates in feet become metres with `--unit ft`, and those in any other unit with `--scale`, the
+metres per unit. A `crs` in feet is converted to metres in UTM.
 
-Without a column `sequence`, the images of one folder are one sequence. Latitudes and longitudes, and coordinates with a
-`crs`, become metres from a nearby whole kilometre; the frame stores this point as its origin. A table that Mappable
-wrote is read unchanged.
+Without a column `sequence`, the images of one folder are one sequence. Latitudes and longitudes,
+and coordinates with a `crs`, become metres from a nearby whole kilometre; the frame stores this
+point as its origin. A table that Mappable wrote is read unchanged.
 """
 
 from pathlib import Path, PurePosixPath
@@ -86,19 +89,35 @@ def read(
     *,
     frame: Annotated[
         str | None,
-        "name of the frame, if there is no column frame (default: the folder, or the UTM zone for degrees)",
+        "name of the frame, if there is no column frame (default: the folder, or the UTM zone for"
+        " degrees)",
     ] = None,
     unit: Annotated[
-        GivenUnit, "unit of x, y and z: m (metres), ft (feet), frames (of a route), or units (of unknown scale)"
+        GivenUnit,
+        "unit of x, y and z: m (metres), ft (feet), frames (of a route), or units (of unknown"
+        " scale)",
     ] = "m",
-    scale: Annotated[float | None, "metres per unit of x, y and z, such as 0.001 for millimetres"] = None,
-    images: Annotated[Path | None, "folder that contains the paths (default: the folder of the table)"] = None,
-    crs: Annotated[str | None, "CRS of x and y, such as EPSG:32632, if they are map coordinates"] = None,
-    time_unit: Annotated[TIME_UNITS, "unit of times that are numbers; auto infers it from their size"] = "auto",
-    angles: Annotated[Angles, "unit of latitude and longitude; auto refuses positions that look like radians"] = "auto",
-    column: Annotated[list[str] | None, "another name of a column, such as path=photo; may be repeated"] = None,
+    scale: Annotated[
+        float | None, "metres per unit of x, y and z, such as 0.001 for millimetres"
+    ] = None,
+    images: Annotated[
+        Path | None, "folder that contains the paths (default: the folder of the table)"
+    ] = None,
+    crs: Annotated[
+        str | None, "CRS of x and y, such as EPSG:32632, if they are map coordinates"
+    ] = None,
+    time_unit: Annotated[
+        TIME_UNITS, "unit of times that are numbers; auto infers it from their size"
+    ] = "auto",
+    angles: Annotated[
+        Angles, "unit of latitude and longitude; auto refuses positions that look like radians"
+    ] = "auto",
+    column: Annotated[
+        list[str] | None, "another name of a column, such as path=photo; may be repeated"
+    ] = None,
     other_splits: Annotated[
-        Literal["refuse", "clear"], "for a split other than train, calibration or test: raise an error, or clear it"
+        Literal["refuse", "clear"],
+        "for a split other than train, calibration or test: raise an error, or clear it",
     ] = "refuse",
 ) -> Places:
     file = root if root.is_file() else _find_table(root)
@@ -110,33 +129,55 @@ def read(
     table = columns.with_usual_names(read_table(file), found, column or ())
     if "path" not in table.columns:
         names = listed(table.columns)
-        raise BadInputError(f"{file}: no column path; it has {names}; name the column with --column path=NAME")
+        raise BadInputError(
+            f"{file}: no column path; it has {names}; name the column with --column path=NAME"
+        )
     if len(table) == 0:
         raise BadInputError(f"{file}: the table has no rows")
     if images is not None and not images.is_dir():
-        raise BadInputError(f"--images is {images}, expected the folder that contains the paths of the table")
+        raise BadInputError(
+            f"--images is {images}, expected the folder that contains the paths of the table"
+        )
     table = _with_splits(table, other_splits == "clear", found)
     if columns.in_degrees(table):
         if crs is not None or unit != "m" or scale is not None:
-            what = "the options unit, scale and crs need columns x and y, but it has latitude and longitude"
+            what = (
+                "the options unit, scale and crs need columns x and y, but it has latitude and"
+                " longitude"
+            )
             raise BadInputError(f"{table.file}: {what}")
         table = _with_fix(table, angles, found)
         frames, x, y, z = _from_degrees(table, frame, angles)
     else:
         frames, x, y, z = _from_metres(table, frame or file.parent.resolve().name, unit, scale, crs)
     texts: dict[str, Any] = {
-        name: table.columns.get(name) for name in ("frame", "condition", "split", "role", "place_id")
+        name: table.columns.get(name)
+        for name in ("frame", "condition", "split", "role", "place_id")
     }
     paths = [_normal(path) for path in table.columns["path"]]
-    texts["sequence"] = table.columns.get("sequence", [path.rpartition("/")[0] or "." for path in paths])
+    texts["sequence"] = table.columns.get(
+        "sequence", [path.rpartition("/")[0] or "." for path in paths]
+    )
     yaw, time = _yaw(table, found), columns.times(table, found, time_unit)
     with table.naming_rows():
-        return Places(path=paths, root=images or file.parent, frames=frames, x=x, y=y, z=z, yaw=yaw, time=time, **texts)
+        return Places(
+            path=paths,
+            root=images or file.parent,
+            frames=frames,
+            x=x,
+            y=y,
+            z=z,
+            yaw=yaw,
+            time=time,
+            **texts,
+        )
 
 
 def _find_table(folder: Path) -> Path:
     tables = [folder / name for name in KNOWN_NAMES if (folder / name).is_file()][:1]
-    tables = tables or sorted(file for file in folder.glob("*") if file.suffix in (".csv", ".parquet"))
+    tables = tables or sorted(
+        file for file in folder.glob("*") if file.suffix in (".csv", ".parquet")
+    )
     if len(tables) != 1:
         names = ", ".join(file.name for file in tables) or "none"
         expected = f"expected one table (.csv or .parquet), found: {names}"
@@ -167,7 +208,9 @@ def _with_splits(table: Table, clear: bool, found: Findings) -> Table:
 
 
 def _yaw(table: Table, found: Findings) -> Floats | None:
-    """The yaws. Programs write 0 if they do not know the heading, so a heading of 0 in every row counts as unknown."""
+    """The yaws. Programs write 0 if they do not know the heading, so a heading of 0 in every row
+    counts as unknown.
+    """
     yaw = columns.yaw(table)
     if "yaw" in table.columns or "heading" not in table.columns or len(table) < 2:
         return yaw
@@ -180,17 +223,27 @@ def _yaw(table: Table, found: Findings) -> Floats | None:
 def _frame_names(table: Table, default: str) -> list[str]:
     """The name of the frame of each row."""
     names = table.columns.get("frame", [default] * len(table))
-    table.refuse(np.array([not name for name in names]) & ("frame" in table.columns), "frame", "expected a name")
+    table.refuse(
+        np.array([not name for name in names]) & ("frame" in table.columns),
+        "frame",
+        "expected a name",
+    )
     return names
 
 
 Placed = tuple[list[Frame], Floats, Floats, Floats]  # frames, x, y, z
 
 
-def _from_metres(table: Table, default_name: str, unit: GivenUnit, scale: float | None, crs: str | None) -> Placed:
-    """The frames and coordinates of the columns x and y; with a CRS, relative to the origin of each frame."""
+def _from_metres(
+    table: Table, default_name: str, unit: GivenUnit, scale: float | None, crs: str | None
+) -> Placed:
+    """The frames and coordinates of the columns x and y; with a CRS, relative to the origin of each
+    frame.
+    """
     if scale is not None and unit != "m":
-        raise BadInputError(f"--scale gives metres per unit, and --unit is {unit}: give one of them")
+        raise BadInputError(
+            f"--scale gives metres per unit, and --unit is {unit}: give one of them"
+        )
     if scale is not None and not 0 < scale < np.inf:
         raise BadInputError(f"--scale is {scale:g}, expected metres per unit, above 0")
     _, x, y, z = columns.positions(table)
@@ -198,17 +251,28 @@ def _from_metres(table: Table, default_name: str, unit: GivenUnit, scale: float 
     distinct = list(dict.fromkeys(names))
     if crs is None:
         factor = scale or (FOOT if unit == "ft" else 1.0)
-        return [Frame(name, "m" if unit == "ft" else unit) for name in distinct], x * factor, y * factor, z * factor
+        return (
+            [Frame(name, "m" if unit == "ft" else unit) for name in distinct],
+            x * factor,
+            y * factor,
+            z * factor,
+        )
     if unit != "m" or scale is not None:
-        raise BadInputError(f"{table.file}: the CRS {crs} has a unit of its own; remove --unit and --scale")
+        raise BadInputError(
+            f"{table.file}: the CRS {crs} has a unit of its own; remove --unit and --scale"
+        )
     per_unit = _metres_per_unit(crs)
     if per_unit != 1:
         from pyproj import Transformer
 
         if len(distinct) > 1:
-            raise BadInputError(f"{table.file}: a CRS in feet needs one frame; split the table by its column frame")
+            raise BadInputError(
+                f"{table.file}: a CRS in feet needs one frame; split the table by its column frame"
+            )
         longitude, latitude = Transformer.from_crs(crs, "EPSG:4326", always_xy=True).transform(x, y)
-        frame, x, y = in_one_plane(np.asarray(latitude), np.asarray(longitude), table.where, distinct[0])
+        frame, x, y = in_one_plane(
+            np.asarray(latitude), np.asarray(longitude), table.where, distinct[0]
+        )
         return [frame], x, y, z * per_unit
     frames = {name: Frame.near(name, x[names == name], y[names == name], crs) for name in distinct}
     origin = np.array([frames[name].origin for name in names])
@@ -235,7 +299,9 @@ def _with_fix(table: Table, angles: Angles, found: Findings) -> Table:
     _, longitude, latitude, _ = columns.positions(table, angles)
     fixed = (latitude != 0) | (longitude != 0)
     if not fixed.any():
-        raise BadInputError(f"{table.file}: every row is at latitude 0, longitude 0, so no row has a position")
+        raise BadInputError(
+            f"{table.file}: every row is at latitude 0, longitude 0, so no row has a position"
+        )
     paths = table.columns["path"]
     lost = (f"{paths[row]}, row {table.row_numbers[row]}" for row in np.flatnonzero(~fixed))
     found.note("rows are at latitude 0, longitude 0, so no fix (left out)", lost)
@@ -247,7 +313,9 @@ def _from_degrees(table: Table, frame: str | None, angles: Angles) -> Placed:
     _, longitude, latitude, altitude = columns.positions(table, angles)
     names = sorted(set(_frame_names(table, frame or "")))
     if len(names) > 1:
-        what = f"latitudes and longitudes need one frame, but the column frame has {', '.join(names)}"
+        what = (
+            f"latitudes and longitudes need one frame, but the column frame has {', '.join(names)}"
+        )
         raise BadInputError(f"{table.file}: {what}")
     plane, x, y = in_one_plane(latitude, longitude, table.where, names[0] or None)
     return [plane], x, y, altitude

@@ -14,11 +14,11 @@ Fields of an image:
 - `captured_at`: milliseconds since 1970
 - `sequence` or `sequence_id`
 
-Fields of the API before 2021 work, too: `lat` and `lon`, `ca` (the compass angle), `key` and `skey`. A side file
-`NAME.jpg.json` belongs to `NAME.jpg`, whatever its `key` is.
+Fields of the API before 2021 work, too: `lat` and `lon`, `ca` (the compass angle), `key` and
+`skey`. A side file `NAME.jpg.json` belongs to `NAME.jpg`, whatever its `key` is.
 
-The computed values come from Mapillary's own reconstruction. A note counts images that have only those of the GPS.
-`--source gps` takes the GPS for all images.
+The computed values come from Mapillary's own reconstruction. A note counts images that have only
+those of the GPS. `--source gps` takes the GPS for all images.
 
 Images without a file or without a position are left out and listed. All images share one UTM frame.
 
@@ -40,7 +40,8 @@ from mappable.readers.toolkit import below, image_files, join, walk
 
 LAYOUT = ("*.jpg.json", "*/*.jpg.json", "*.json")
 MAX_BYTES = 2**28  # of one JSON file
-OLD = {"ca": "compass_angle", "key": "id", "alt": "altitude", "skey": "sequence"}  # names before 2021
+# Names before 2021.
+OLD = {"ca": "compass_angle", "key": "id", "alt": "altitude", "skey": "sequence"}
 LATEST = 9 * 10**12  # milliseconds; int64 nanoseconds overflow shortly after this
 Source = Literal["computed", "gps"]
 Record = dict[str, Any]
@@ -57,10 +58,19 @@ def read(
     records = _records(root, "computed_" if source == "computed" else "")
     if not records:
         raise BadInputError(f"{root}: no JSON file of Mapillary with images")
-    by_name = {name: below(root, file) for file in image_files(root) for name in (file.stem, below(root, file))}
-    files = {key: by_name.get(record["beside"], by_name.get(key, "")) for key, record in records.items()}
+    by_name = {
+        name: below(root, file)
+        for file in image_files(root)
+        for name in (file.stem, below(root, file))
+    }
+    files = {
+        key: by_name.get(record["beside"], by_name.get(key, "")) for key, record in records.items()
+    }
     found.note("images have no JSON", sorted({*by_name.values()} - {*files.values()}))
-    found.note("images of the JSON have no file (left out)", sorted(key for key, file in files.items() if not file))
+    found.note(
+        "images of the JSON have no file (left out)",
+        sorted(key for key, file in files.items() if not file),
+    )
     there = [key for key, file in files.items() if file]
     degrees = {key: _position(records[key]) for key in there}
     ids = [key for key, place in degrees.items() if place is not None]
@@ -83,15 +93,21 @@ def read(
         y=y,
         z=[_number(record, "altitude") for record in kept],
         yaw=yaw_from_compass(np.deg2rad([_number(record, "compass_angle") for record in kept])),
-        time=[stamp * 10**6 if type(stamp) is int and 0 < stamp < LATEST else NO_TIME for stamp in stamps],
-        sequence=[str(record.get("sequence") or record.get("sequence_id") or "") for record in kept],
+        time=[
+            stamp * 10**6 if type(stamp) is int and 0 < stamp < LATEST else NO_TIME
+            for stamp in stamps
+        ],
+        sequence=[
+            str(record.get("sequence") or record.get("sequence_id") or "") for record in kept
+        ],
     )
 
 
 def _records(root: Path, computed: str) -> dict[str, Record]:
     """The images in all JSON files by id.
 
-    `label` names one in errors; `beside` is the image next to a side file; `best` has the prefixes of names of values.
+    `label` names one in errors; `beside` is the image next to a side file; `best` has the prefixes
+    of names of values.
     """
     records: dict[str, Record] = {}
     paths = (join(folder, name) for folder, _, names in walk(root) for name in names)
@@ -103,7 +119,10 @@ def _records(root: Path, computed: str) -> dict[str, Record]:
             record = _in_new_names(record) if isinstance(record, dict) else {}
             if "geometry" in record or "computed_geometry" in record:
                 key = str(record.get("id") or path.rpartition("/")[2].partition(".")[0])
-                about = {"label": f"{root / path}, image {shown(key)}", "beside": path[: -len(".json")]}
+                about = {
+                    "label": f"{root / path}, image {shown(key)}",
+                    "beside": path[: -len(".json")],
+                }
                 records[key] = record | about | {"best": list(dict.fromkeys((computed, "")))}
     return records
 
@@ -124,7 +143,12 @@ def _position(record: Record) -> tuple[float, float] | None:
         if coordinates is None:
             continue
         pair = coordinates[:2] if isinstance(coordinates, list) else []
-        if len(pair) < 2 or not all(_is_number(one) for one in pair) or abs(pair[0]) > 180 or abs(pair[1]) > 90:
+        if (
+            len(pair) < 2
+            or not all(_is_number(one) for one in pair)
+            or abs(pair[0]) > 180
+            or abs(pair[1]) > 90
+        ):
             expected = "expected [longitude, latitude] in degrees"
             raise BadInputError(f"{record['label']}: {key} is {shown(coordinates)}, {expected}")
         if pair[0] or pair[1]:  # at 0, 0 there was no fix

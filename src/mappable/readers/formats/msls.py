@@ -13,17 +13,19 @@
 
 The tables may have other columns. Their rows may have any order, because rows are joined by key.
 
-- Each city is a frame. Its CRS is the UTM zone in which easting and northing agree with longitude and latitude. Images
-  of a city in the neighboring zone are converted to the zone of the other images.
-- Splits: cph and sf are calibration. miami, athens, buenosaires, stockholm, bengaluru, kampala and all other cities in
-  the folder `test` are test. The remaining cities are train.
+- Each city is a frame. Its CRS is the UTM zone in which easting and northing agree with longitude
+  and latitude. Images of a city in the neighboring zone are converted to the zone of the other
+  images.
+- Splits: cph and sf are calibration. miami, athens, buenosaires, stockholm, bengaluru, kampala and
+  all other cities in the folder `test` are test. The remaining cities are train.
 - Roles: images in query are queries, images in database are references.
 - A sequence is `<city>/<query or database>/<sequence key>`, in order of frame_number.
-- Time: the published captured_at is a date. A date cannot order images, so the time is then unknown. If captured_at has
-  a time of day, it is used.
+- Time: the published captured_at is a date. A date cannot order images, so the time is then
+  unknown. If captured_at has a time of day, it is used.
 - The condition is day or night. yaw comes from `ca`, in degrees clockwise from north. z is unknown.
 
-The subtask `all` is the selection of images of the benchmark, not every image. `none` reads every image.
+The subtask `all` is the selection of images of the benchmark, not every image. `none` reads every
+image.
 """
 
 import os
@@ -52,10 +54,13 @@ ROLES = {"database": "reference", "query": "query"}  # by folder
 TABLES = ("postprocessed.csv", "raw.csv", "seq_info.csv")
 Panoramas = Literal["drop", "keep"]
 View = Literal["all", "forward", "backward", "sideways"]
-Subtask = Literal["none", "all", "summer2winter", "winter2summer", "day2night", "night2day", "old2new", "new2old"]
+Subtask = Literal[
+    "none", "all", "summer2winter", "winter2summer", "day2night", "night2day", "old2new", "new2old"
+]
 FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
 DAY = re.compile(r"\d{4}-?\d\d-?\d\d")
-AGREEMENT = 5000.0  # largest distance in metres, generous, between GPS and corrected position of one image
+# Largest distance in metres, generous, between GPS and corrected position of one image.
+AGREEMENT = 5000.0
 Columns = dict[str, Any]  # arrays of one length, by name
 
 
@@ -71,14 +76,18 @@ def read(
     known = _cities(root)
     tables = []
     for name in chosen(root, cities, sorted(known), "city"):
-        sides = [_side(root, name, known[name] / side, panoramas, view, subtask, found) for side in ROLES]
+        sides = [
+            _side(root, name, known[name] / side, panoramas, view, subtask, found) for side in ROLES
+        ]
         sides = [side for side in sides if len(side.get("path", ()))]
         if sides:
             tables.append(_in_frame(root, name, sides, found))
     places = joined(root, tables)
     without_time = int(np.count_nonzero(places.time == NO_TIME))
     if without_time:
-        found.say(f"{without_time:,} images have at most a date: their time is unknown", warning=False)
+        found.say(
+            f"{without_time:,} images have at most a date: their time is unknown", warning=False
+        )
     return places
 
 
@@ -90,10 +99,14 @@ def _cities(root: Path) -> dict[str, Path]:
             if any((folder / side).is_dir() for side in ROLES):
                 name = _normal(folder).name
                 if name in known:
-                    raise BadInputError(f"{root}: duplicate city {name}, in {known[name]} and in {folder}")
+                    raise BadInputError(
+                        f"{root}: duplicate city {name}, in {known[name]} and in {folder}"
+                    )
                 known[name] = folder
     if not known:
-        raise BadInputError(f"{root}: no city found; expected train_val/<city>/query or database, or test/<city>/…")
+        raise BadInputError(
+            f"{root}: no city found; expected train_val/<city>/query or database, or test/<city>/…"
+        )
     return known
 
 
@@ -102,9 +115,17 @@ def _normal(folder: Path) -> Path:
 
 
 def _side(
-    root: Path, city: str, folder: Path, panoramas: Panoramas, view: View, subtask: Subtask, found: Findings
+    root: Path,
+    city: str,
+    folder: Path,
+    panoramas: Panoramas,
+    view: View,
+    subtask: Subtask,
+    found: Findings,
 ) -> Columns:
-    """The wanted images of a city's database or query folder, in order of sequence and frame number."""
+    """The wanted images of a city's database or query folder, in order of sequence and frame
+    number.
+    """
     label, inside = f"{city}/{folder.name}", below(root, folder)
     missing = [name for name in (*TABLES, "images") if not (folder / name).exists()]
     if missing:
@@ -129,15 +150,21 @@ def _side(
         "longitude": raw.numbers("lon", -180, 180, missing_allowed=True),
         "latitude": raw.numbers("lat", -90, 90, missing_allowed=True),
         "yaw": yaw_from_compass(np.deg2rad(raw.numbers("ca", missing_allowed=True))),
-        "time": np.array(raw.parse("captured_at", _time, "expected a date or a time"), dtype=np.int64),
+        "time": np.array(
+            raw.parse("captured_at", _time, "expected a date or a time"), dtype=np.int64
+        ),
     }
     kept = ~np.isnan(columns["x"]) & ~np.isnan(columns["y"])
-    found.note("images were left out, because easting or northing is missing", columns["place_id"][~kept])
+    found.note(
+        "images were left out, because easting or northing is missing", columns["place_id"][~kept]
+    )
     unwanted: dict[str, list[bool]] = {}
     if panoramas == "drop":
         unwanted["panoramas"] = _flags(raw, "pano")
     if view != "all":
-        unwanted[f"images that do not look {view}"] = [one.lower() != view for one in post.texts("view_direction")]
+        unwanted[f"images that do not look {view}"] = [
+            one.lower() != view for one in post.texts("view_direction")
+        ]
     if subtask != "none":
         wanted = _subtask_keys(folder / "subtask_index.csv", subtask)
         unwanted[f"images outside the subtask {subtask}"] = [key not in wanted for key in keys]
@@ -145,42 +172,62 @@ def _side(
         out = np.array(flags, dtype=bool) & kept
         found.note(f"{what} were left out", columns["place_id"][out], warning=False)
         kept &= ~out
-    order = np.lexsort((info.numbers("frame_number"), np.unique(columns["sequence"], return_inverse=True)[1]))
+    order = np.lexsort(
+        (info.numbers("frame_number"), np.unique(columns["sequence"], return_inverse=True)[1])
+    )
     order = order[kept[order]]
     return {name: column[order] for name, column in columns.items()}
 
 
 def _matched(label: str, folder: Path, found: Findings) -> tuple[list[str], list[Table]]:
-    """The keys that are in all tables and on disk, in the order of the first table, and these rows of each table."""
+    """The keys that are in all tables and on disk, in the order of the first table, and these rows
+    of each table.
+    """
     tables = [read_table(folder / name) for name in TABLES]
     images = list_folder(folder / "images")
-    rows: dict[str, dict[str, int]] = {"images": {name[:-4]: 0 for name in images if name.endswith(".jpg")}}
+    rows: dict[str, dict[str, int]] = {
+        "images": {name[:-4]: 0 for name in images if name.endswith(".jpg")}
+    }
     for name, table in zip(TABLES, tables, strict=True):
         rows[name] = {}
-        again = [row for row, key in enumerate(table.texts("key")) if rows[name].setdefault(key, row) != row]
+        again = [
+            row
+            for row, key in enumerate(table.texts("key"))
+            if rows[name].setdefault(key, row) != row
+        ]
         text = "rows have the same key as an earlier row and were left out"
-        found.note(text, (f"{table.where(row)}: key {shown(table.columns['key'][row])}" for row in again))
+        found.note(
+            text, (f"{table.where(row)}: key {shown(table.columns['key'][row])}" for row in again)
+        )
     everywhere = set.intersection(*map(set, rows.values()))
     lost = [
-        f"{label}/{key}: not in {', '.join(name for name in (*TABLES, 'images') if key not in rows[name])}"
+        f"{label}/{key}: not in"
+        f" {', '.join(name for name in (*TABLES, 'images') if key not in rows[name])}"
         for key in sorted(set().union(*rows.values()) - everywhere)
     ]
     found.note("images were left out, because they are missing in a table or on disk", lost)
     keys = [key for key in rows[TABLES[0]] if key in everywhere]
-    return keys, [table.at([rows[name][key] for key in keys]) for name, table in zip(TABLES, tables, strict=True)]
+    return keys, [
+        table.at([rows[name][key] for key in keys])
+        for name, table in zip(TABLES, tables, strict=True)
+    ]
 
 
 def _subtask_keys(file: Path, subtask: str) -> set[str]:
     table = read_table(file)
     start, _, end = subtask.partition("2")  # the file abbreviates summer2winter as s2w
-    flags = _flags(table, f"{start[0]}2{end[0]}" if end and subtask not in table.columns else subtask)
+    flags = _flags(
+        table, f"{start[0]}2{end[0]}" if end and subtask not in table.columns else subtask
+    )
     return {key for key, flag in zip(table.texts("key"), flags, strict=True) if flag}
 
 
 def _flags(table: Table, name: str) -> list[bool]:
     """A column of True and False; an empty value is False."""
     texts = [text.lower() for text in table.texts(name)]
-    table.refuse(np.array([text not in FLAGS for text in texts], dtype=bool), name, "expected True or False")
+    table.refuse(
+        np.array([text not in FLAGS for text in texts], dtype=bool), name, "expected True or False"
+    )
     return [FLAGS[text] for text in texts]
 
 
@@ -190,11 +237,14 @@ def _time(text: str) -> int:
 
 
 def _in_frame(root: Path, city: str, sides: list[Columns], found: Findings) -> Places:
-    """The places of a city in its frame: the UTM zone in which most easting and northing agree with lon and lat."""
+    """The places of a city in its frame: the UTM zone in which most easting and northing agree with
+    lon and lat.
+    """
     columns: Columns = {name: np.concatenate([side[name] for side in sides]) for name in sides[0]}
     longitude, latitude, x, y = (columns.pop(name) for name in ("longitude", "latitude", "x", "y"))
     known = np.isfinite(longitude) & np.isfinite(latitude)
-    degrees = np.unique(np.floor(np.column_stack([latitude, longitude]))[known], axis=0)  # each lies in one zone
+    # Each lies in one zone.
+    degrees = np.unique(np.floor(np.column_stack([latitude, longitude]))[known], axis=0)
     zone = np.zeros(len(x), dtype=np.int64)
     for crs in sorted({geodesy.utm_crs(*corner) for corner in degrees.tolist()}):
         east, north = geodesy.project(latitude, longitude, crs)
@@ -202,7 +252,10 @@ def _in_frame(root: Path, city: str, sides: list[Columns], found: Findings) -> P
     codes, counts = np.unique(zone[zone > 0], return_counts=True)
     good, frame = ~known | (zone > 0), Frame.near(city, x, y)
     if len(codes) == 0 or 2 * counts.sum() < np.count_nonzero(known):
-        found.say(f"{city}: easting and northing agree with lon and lat in no UTM zone: the frame has no CRS")
+        found.say(
+            f"{city}: easting and northing agree with lon and lat in no UTM zone: the frame has"
+            " no CRS"
+        )
         good[:] = True
     else:
         home = int(codes[counts.argmax()])
@@ -211,4 +264,10 @@ def _in_frame(root: Path, city: str, sides: list[Columns], found: Findings) -> P
     far = "images were left out, because easting and northing are far from longitude and latitude"
     found.note(far, columns["place_id"][~good])
     x, y = x[good] - frame.origin[0], y[good] - frame.origin[1]
-    return Places(x=x, y=y, **{name: column[good] for name, column in columns.items()}, frames=frame, root=root)
+    return Places(
+        x=x,
+        y=y,
+        **{name: column[good] for name, column in columns.items()},
+        frames=frame,
+        root=root,
+    )

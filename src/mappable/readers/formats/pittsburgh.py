@@ -10,19 +10,24 @@
         pitts30k_train.mat          also _val, _test
         pittsburgh.mat              all of 250k
 
-With .mat files (`dbImageFns`, `utmDb`, `qImageFns` and `utmQ` are in a struct `dbStruct` or at the top level):
+With .mat files (`dbImageFns`, `utmDb`, `qImageFns` and `utmQ` are in a struct `dbStruct` or at the
+top level):
 
 - `x` and `y` are east and north in UTM zone 17N (EPSG:32617), in the frame `pittsburgh`.
-- `split` is train, calibration (the val files) or test. pittsburgh.mat lists the whole set and has no splits.
-- `role` is reference for the database and query for queries_real. An image that is listed twice is an error.
-- The .mat files decide which images are read. An image that is not on disk is only detected when pixels are packed.
+- `split` is train, calibration (the val files) or test. pittsburgh.mat lists the whole set and has
+  no splits.
+- `role` is reference for the database and query for queries_real. An image that is listed twice is
+  an error.
+- The .mat files decide which images are read. An image that is not on disk is only detected when
+  pixels are packed.
 
-Without .mat files, positions are unknown. The table then has one use: to cluster images. `x` is the number of the
-panorama, in the frame `pittsburgh-unposed` (or `pittsburgh-unposed-queries`). The unit of the frame is frames, never
-metres. `y` is 0 and `split` is empty.
+Without .mat files, positions are unknown. The table then has one use: to cluster images. `x` is the
+number of the panorama, in the frame `pittsburgh-unposed` (or `pittsburgh-unposed-queries`). The
+unit of the frame is frames, never metres. `y` is 0 and `split` is empty.
 
-`yaw` is unknown, because yaw1 to yaw12 count views within a panorama and the direction of north is not known. There are
-no times. `sequence` is `database/` or `queries/` and the first three digits of the number of the panorama.
+`yaw` is unknown, because yaw1 to yaw12 count views within a panorama and the direction of north is
+not known. There are no times. `sequence` is `database/` or `queries/` and the first three digits of
+the number of the panorama.
 """
 
 import re
@@ -44,19 +49,29 @@ CRS = "EPSG:32617"
 QUERIES = "queries_real"
 NAME = re.compile(r"([0-9]{6})_pitch([12])_yaw(?:[1-9]|1[0-2])\.jpg")
 LISTED = re.compile(rf"(?:{QUERIES}/)?[0-9]{{3}}/{NAME.pattern}")
-NOT_NAMED = "images are not named <panorama>_pitch<1, 2>_yaw<1 to 12>.jpg in a folder with a name of three digits"
+NOT_NAMED = (
+    "images are not named <panorama>_pitch<1, 2>_yaw<1 to 12>.jpg in a folder with a name of three"
+    " digits"
+)
 
-SPLITS = {"train": "train", "val": "calibration", "test": "test"}  # split by the word in the file name
+# Split by the word in the file name.
+SPLITS = {"train": "train", "val": "calibration", "test": "test"}
 WHOLE_SET = "pittsburgh.mat"
 PUBLISHED = {  # number of database images by file, of each subset
-    "pitts250k": {"pitts250k_train.mat": 91_464, "pitts250k_val.mat": 78_648, "pitts250k_test.mat": 83_952},
+    "pitts250k": {
+        "pitts250k_train.mat": 91_464,
+        "pitts250k_val.mat": 78_648,
+        "pitts250k_test.mat": 83_952,
+    },
     "pitts30k": {f"pitts30k_{word}.mat": 10_000 for word in SPLITS},
 }
 FIELDS = {"reference": ("dbImageFns", "utmDb"), "query": ("qImageFns", "utmQ")}
 
 
 class _View(NamedTuple):
-    """One image: path relative to ROOT, its role and split, east and north or the number of its panorama."""
+    """One image: path relative to ROOT, its role and split, east and north or the number of its
+    panorama.
+    """
 
     path: str
     role: str
@@ -115,24 +130,36 @@ def _mat_files(root: Path, subset: str, found: Findings) -> list[Path]:
         if file.name in present:
             raise BadInputError(f"duplicate file {file.name}: {present[file.name]} and {file}")
         present[file.name] = file
-    sets = {name: [present.pop(file) for file in files if file in present] for name, files in PUBLISHED.items()}
+    sets = {
+        name: [present.pop(file) for file in files if file in present]
+        for name, files in PUBLISHED.items()
+    }
     whole = present.pop(WHOLE_SET, None)
-    found.note(".mat files are not read, because they do not have a name of the Pittsburgh set", sorted(present))
+    found.note(
+        ".mat files are not read, because they do not have a name of the Pittsburgh set",
+        sorted(present),
+    )
     if whole and not sets["pitts250k"]:
         sets["pitts250k"] = [whole]
     there = [name for name, files in sets.items() if files]
     if subset == "present" and len(there) > 1:
-        raise BadInputError(f"{root}: found .mat files of {' and '.join(there)}; choose one with --subset")
+        raise BadInputError(
+            f"{root}: found .mat files of {' and '.join(there)}; choose one with --subset"
+        )
     if subset == "present" and not there:
         return []
     name = there[0] if subset == "present" else subset
     if not sets[name]:
         raise BadInputError(
-            f"{root}: no .mat file of {name} here or in datasets; expected {', '.join(PUBLISHED[name])}"
+            f"{root}: no .mat file of {name} here or in datasets; expected"
+            f" {', '.join(PUBLISHED[name])}"
         )
     if sets[name] != [whole]:
         read = {file.name for file in sets[name]}
-        found.note(f".mat files of {name} are missing", (file for file in PUBLISHED[name] if file not in read))
+        found.note(
+            f".mat files of {name} are missing",
+            (file for file in PUBLISHED[name] if file not in read),
+        )
     return sets[name]
 
 
@@ -145,14 +172,22 @@ def _listed(files: list[Path], found: Findings) -> list[_View]:
     for file in files:
         fields = read_matlab(file, [name for names in FIELDS.values() for name in names])
         split = SPLITS.get(file.stem.rpartition("_")[2], "")
-        counts.append(f"{file.stem} {len(fields['dbImageFns']):,} (published: {published[file.name]:,})")
+        counts.append(
+            f"{file.stem} {len(fields['dbImageFns']):,} (published: {published[file.name]:,})"
+        )
         for role, (names_field, utm_field) in FIELDS.items():
             names = fields[names_field]
             utm = _utm(file, utm_field, fields[utm_field], len(names))
             for name, (east, north) in zip(names, utm.T.tolist(), strict=True):
-                path = f"{QUERIES}/{name}" if role == "query" and not name.startswith(f"{QUERIES}/") else name
+                path = (
+                    f"{QUERIES}/{name}"
+                    if role == "query" and not name.startswith(f"{QUERIES}/")
+                    else name
+                )
                 if path in views:
-                    raise BadInputError(f"{file}: duplicate image {path}, here or in an earlier file")
+                    raise BadInputError(
+                        f"{file}: duplicate image {path}, here or in an earlier file"
+                    )
                 views[path] = _View(path, role, split, east, north)
                 strange += [] if LISTED.fullmatch(name) else [(path, f"{file.name}: {name}")]
     found.note(NOT_NAMED, (item for _, item in strange))
@@ -165,9 +200,12 @@ def _utm(file: Path, field: str, values: Floats, count: int) -> Floats:
     """East and north (2, count) in metres."""
     if values.shape != (2, count):
         shape = "x".join(map(str, values.shape))
-        raise BadInputError(f"{file}: {field} is {shape}, expected 2x{count} numbers for {count} images")
+        raise BadInputError(
+            f"{file}: {field} is {shape}, expected 2x{count} numbers for {count} images"
+        )
     east, north = values
-    bad = np.flatnonzero(~((east > 1e5) & (east < 9e5) & (north > 0) & (north < 1e7)))  # NaN compares as False
+    # NaN compares as False.
+    bad = np.flatnonzero(~((east > 1e5) & (east < 9e5) & (north > 0) & (north < 1e7)))
     if len(bad):
         where = f"column {bad[0] + 1} of {field} is {values[:, bad[0]].tolist()}"
         raise BadInputError(f"{file}: {where}, expected a position in UTM")
@@ -176,7 +214,10 @@ def _utm(file: Path, field: str, values: Floats, count: int) -> Floats:
 
 def _on_disk(root: Path, found: Findings) -> list[_View]:
     """The images below `root`, without positions."""
-    found.say("no .mat files, so positions are unknown: x numbers the panoramas; use this table only to cluster images")
+    found.say(
+        "no .mat files, so positions are unknown: x numbers the panoramas; use this table only to"
+        " cluster images"
+    )
     paths = [below(root, file) for file in image_files(root)]
     matches = {path: NAME.fullmatch(path.rpartition("/")[2]) for path in paths}
     found.note(NOT_NAMED, (path for path, match in matches.items() if not match))

@@ -5,8 +5,8 @@
       places.parquet               the table
       images/train-sun/00000.png   one folder per run
 
-Positions, including z, are exact. Splits and roles follow the protocol of the preset. Runs without a split are
-references and queries in the parts that no training run visits.
+Positions, including z, are exact. Splits and roles follow the protocol of the preset. Runs without
+a split are references and queries in the parts that no training run visits.
 """
 
 from pathlib import Path
@@ -31,7 +31,9 @@ def read(
 ) -> Places:
     record = read_record(root)
     if "image_hash" not in record:
-        raise BadInputError(f"{root / RECORD}: the simulation did not finish; run the same command again")
+        raise BadInputError(
+            f"{root / RECORD}: the simulation did not finish; run the same command again"
+        )
     places = load_places(root / TABLE)
     try:
         known = {part: tuple(runs) for part, runs in record["parts"].items()}
@@ -43,4 +45,6 @@ def read(
         raise BadInputError(f"{root / TABLE}: {what}; run `mappable simulate` again")
     if parts is None:
         return places
-    return places.where(sequence=[run for name in chosen(root, parts, known, "part") for run in known[name]])
+    return places.where(
+        sequence=[run for name in chosen(root, parts, known, "part") for run in known[name]]
+    )

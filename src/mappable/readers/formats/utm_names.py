@@ -1,4 +1,5 @@
-"""Images with positions in their names, `@east@north@…@.jpg`: the convention of the place recognition field.
+"""Images with positions in their names, `@east@north@…@.jpg`: the convention of the place
+recognition field.
 
     ROOT/                             or ROOT may be `images`, one split, or any folder of such files
       images/
@@ -8,22 +9,25 @@
           queries/                    also queries_night or similar: the condition is then `night`
           database_images_paths.txt   optional: images in `database`, one relative path per line
 
-Only east and north, in metres, are required. Other fields may be empty, and fields at the end may be missing.
+Only east and north, in metres, are required. Other fields may be empty, and fields at the end may
+be missing.
 
-- Folders train, val and test become the splits train, calibration and test. Folders database and queries become the
-  roles reference and query.
-- A folder is a sequence. `place_id` is the path that begins with the folder of the split, whichever folder ROOT is.
-- zone together with letter or latitude gives the CRS. Near a zone border or the equator, images are converted to the
-  zone of most images around them, which keeps distances across the border right. Groups of images in different zones,
-  with tens of kilometres and no image between them, get separate frames. Without zones the frame is `local`.
-- heading is in degrees clockwise from north. In crops of San Francisco XL it is the heading of the left edge. height in
-  metres becomes z.
-- timestamp is `YYYYMMDD_hhmmss`, ISO 8601 or a number since 1970. A date without a time of day cannot order images: the
-  time is then unknown.
+- Folders train, val and test become the splits train, calibration and test. Folders database and
+  queries become the roles reference and query.
+- A folder is a sequence. `place_id` is the path that begins with the folder of the split, whichever
+  folder ROOT is.
+- zone together with letter or latitude gives the CRS. Near a zone border or the equator, images are
+  converted to the zone of most images around them, which keeps distances across the border right.
+  Groups of images in different zones, with tens of kilometres and no image between them, get
+  separate frames. Without zones the frame is `local`.
+- heading is in degrees clockwise from north. In crops of San Francisco XL it is the heading of the
+  left edge. height in metres becomes z.
+- timestamp is `YYYYMMDD_hhmmss`, ISO 8601 or a number since 1970. A date without a time of day
+  cannot order images: the time is then unknown.
 - A note that begins with `day` or `night` gives the condition, unless the folder does.
 
-If the list `<folder>_images_paths.txt` exists, the reader takes the list and does not search that folder. A search is
-slow for millions of images.
+If the list `<folder>_images_paths.txt` exists, the reader takes the list and does not search that
+folder. A search is slow for millions of images.
 """
 
 import math
@@ -57,12 +61,15 @@ ROLE_FOLDER = re.compile(r"(?:(database|gallery)|(?:queries|query))(?:_(.+))?")
 
 DATE = re.compile(r"(?:18|19|20|21)\d\d(?:-?[01]\d(?:-?[0-3]\d)?)?")
 COMPACT_TIME = re.compile(r"(\d{8})[_T-]?((?:\d\d){1,3})")
-NUMBER_SINCE_1970 = re.compile(r"1\d{9}(?:\.\d+)?|1\d{12}|1\d{15}|1\d{18}")  # 2001 to 2033 in s, ms, us or ns
+# 2001 to 2033 in s, ms, us or ns.
+NUMBER_SINCE_1970 = re.compile(r"1\d{9}(?:\.\d+)?|1\d{12}|1\d{15}|1\d{18}")
 Value = TypeVar("Value")
 
 
 class _Folder(NamedTuple):
-    """What the folder of an image tells; `name` is its path, beginning with the folder of the split."""
+    """What the folder of an image tells; `name` is its path, beginning with the folder of the
+    split.
+    """
 
     name: str
     split: str
@@ -87,8 +94,12 @@ class _Names:
         self.columns = [*zip(*rows, strict=False)]
         found.note("images were left out, because their names are not @east@north@…", others)
 
-    def parse(self, field: int, convert: Callable[[str], Value | None], default: Value, problem: str) -> list[Value]:
-        """A field of all names; the default if it is empty or, with a note, if `convert` returns None."""
+    def parse(
+        self, field: int, convert: Callable[[str], Value | None], default: Value, problem: str
+    ) -> list[Value]:
+        """A field of all names; the default if it is empty or, with a note, if `convert` returns
+        None.
+        """
         texts = self.columns[field]
         known = {text: convert(text) for text in set(texts)} | {"": default}
         values = [known[text] for text in texts]
@@ -111,10 +122,15 @@ def read(root: Path, found: Findings) -> Places:
     if not names.paths:
         return no_places(root)
     frames, frame, x, y = _positions(names, found)
-    time = np.array(names.parse(TIMESTAMP, _time, NO_TIME, "names have an unreadable timestamp (time unknown)"))
+    time = np.array(
+        names.parse(TIMESTAMP, _time, NO_TIME, "names have an unreadable timestamp (time unknown)")
+    )
     dates = sum(bool(DATE.fullmatch(text)) for text in names.columns[TIMESTAMP] if text)
     if dates:
-        found.say(f"{dates:,} names have only a date, which cannot order images (time unknown)", warning=False)
+        found.say(
+            f"{dates:,} names have only a date, which cannot order images (time unknown)",
+            warning=False,
+        )
     above = _above(root)
     known = cache(lambda name: _folder(name, above))
     folders = [known(path.rpartition("/")[0]) for path in names.paths]
@@ -136,7 +152,9 @@ def read(root: Path, found: Findings) -> Places:
         yaw=yaw_from_compass(np.deg2rad(names.numbers(HEADING, "heading"))),
         time=time,
         sequence=sequence,
-        condition=[folder.condition or one for folder, one in zip(folders, conditions, strict=True)],
+        condition=[
+            folder.condition or one for folder, one in zip(folders, conditions, strict=True)
+        ],
         split=[folder.split for folder in folders],
         role=[folder.role for folder in folders],
     )
@@ -144,7 +162,9 @@ def read(root: Path, found: Findings) -> Places:
 
 
 def _image_paths(root: Path) -> Iterator[str]:
-    """The images below `root`, sorted by folder and name; a list next to a folder replaces the search in it."""
+    """The images below `root`, sorted by folder and name; a list next to a folder replaces the
+    search in it.
+    """
     for folder, inside, names in walk(root):
         here = (root / folder).absolute()
         file = here.with_name(f"{here.name}_images_paths.txt")
@@ -180,7 +200,9 @@ def _listed_paths(file: Path, folder: Path) -> list[str]:
 def _is_placed(fields: list[str]) -> bool:
     """True if the fields of a name hold east and north."""
     numbers = len(fields) > NORTH and not fields[0]
-    return numbers and math.isfinite(_number(fields[EAST])) and math.isfinite(_number(fields[NORTH]))
+    return (
+        numbers and math.isfinite(_number(fields[EAST])) and math.isfinite(_number(fields[NORTH]))
+    )
 
 
 def _problem(name: str, fields: list[str]) -> str:
@@ -209,12 +231,22 @@ def _positions(names: _Names, found: Findings) -> tuple[list[Frame], list[str], 
     move(x, y, zone, homes, found)
     codes = np.unique(homes[known]).tolist()
     if not codes:
-        found.say("no name has a UTM zone and hemisphere, so east and north are used as metres of a local map")
+        found.say(
+            "no name has a UTM zone and hemisphere, so east and north are used as metres of a"
+            " local map"
+        )
     else:
         alone = len(codes) == 1  # the convention itself compares east and north regardless of zones
-        where = f"zone of the other images, {geodesy.utm_name(crs_of(codes[0]))}" if alone else "separate frame local"
+        where = (
+            f"zone of the other images, {geodesy.utm_name(crs_of(codes[0]))}"
+            if alone
+            else "separate frame local"
+        )
         without = (names.paths[row] for row in np.flatnonzero(~known))
-        found.note(f"names have no UTM zone and hemisphere: their images were put into the {where}", without)
+        found.note(
+            f"names have no UTM zone and hemisphere: their images were put into the {where}",
+            without,
+        )
         homes[~known] = codes[0] if alone else 0
     frames, name = [], np.full(len(x), "", dtype=object)
     for code in np.unique(homes).tolist():
@@ -231,14 +263,25 @@ def _zones(names: _Names, found: Findings) -> Ints:
     """The EPSG code of the UTM zone of each image; 0 if unknown."""
     side = np.nan_to_num(np.sign(names.numbers(LATITUDE, "latitude", limit=90))).tolist()
     code_of = cache(zone_code)
-    zones = [code_of(*key) for key in zip(names.columns[ZONE], names.columns[LETTER], side, strict=True)]
+    zones = [
+        code_of(*key) for key in zip(names.columns[ZONE], names.columns[LETTER], side, strict=True)
+    ]
     for text in sorted({problem for _, problem in zones if problem}):
-        found.note(text, (path for path, (_, problem) in zip(names.paths, zones, strict=True) if problem == text))
+        found.note(
+            text,
+            (
+                path
+                for path, (_, problem) in zip(names.paths, zones, strict=True)
+                if problem == text
+            ),
+        )
     return np.array([code for code, _ in zones], dtype=np.int64)
 
 
 def _time(text: str) -> int | None:
-    """Nanoseconds since 1970; NO_TIME for a year, month or day; None if it is unreadable or ambiguous."""
+    """Nanoseconds since 1970; NO_TIME for a year, month or day; None if it is unreadable or
+    ambiguous.
+    """
     if DATE.fullmatch(text):
         return NO_TIME
     try:

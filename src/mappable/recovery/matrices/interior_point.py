@@ -1,17 +1,20 @@
-"""An interior-point method for the semidefinite programs of distance completion, with a proof of its accuracy.
+"""An interior-point method for the semidefinite programs of distance completion, with a proof of
+its accuracy.
 
-The variable is the Gram matrix G ⪰ 0 (n, n) of centered points. A(G) are the squared distances of the observed pairs,
-and d the measured ones. The method maximizes
+The variable is the Gram matrix G ⪰ 0 (n, n) of centered points. A(G) are the squared distances of
+the observed pairs, and d the measured ones. The method maximizes
 
     <C, G> - penalty(A(G) - d)
 
-The dual has one variable y per pair: minimize d y + penalty*(y), subject to S = A*(y) - C ⪰ 0. The matrix of a pair has
-rank one: b bᵀ with b = e_i - e_j. So each step solves one linear system with one unknown per pair, whose entries are
-products of (b_e G b_f) and (b_e S⁻¹ b_f). General solvers work with all n (n + 1) / 2 entries of G instead and take a
-hundred times as long (studies/recovery).
+The dual has one variable y per pair: minimize d y + penalty*(y), subject to S = A*(y) - C ⪰ 0. The
+matrix of a pair has rank one: b bᵀ with b = e_i - e_j. So each step solves one linear system with
+one unknown per pair, whose entries are products of (b_e G b_f) and (b_e S⁻¹ b_f). General solvers
+work with all n (n + 1) / 2 entries of G instead and take a hundred times as long
+(studies/recovery).
 
-The search direction is that of Helmberg, Kojima and Monteiro with Mehrotra's correction. The proof does not depend on
-the search: any G ⪰ 0 gives a lower bound and any y with S ⪰ 0 an upper bound. The gap is their difference.
+The search direction is that of Helmberg, Kojima and Monteiro with Mehrotra's correction. The proof
+does not depend on the search: any G ⪰ 0 gives a lower bound and any y with S ⪰ 0 an upper bound.
+The gap is their difference.
 """
 
 from dataclasses import dataclass
@@ -31,7 +34,9 @@ SLOWEST, FASTEST = 0.8, 1e-4  # bounds of the centering parameter
 
 @dataclass(frozen=True)
 class Solution:
-    """The Gram matrix (n, n) found. `gap` is the relative duality gap, or the residual of S if that is larger."""
+    """The Gram matrix (n, n) found. `gap` is the relative duality gap, or the residual of S if that
+    is larger.
+    """
 
     gram: Floats
     gap: float
@@ -43,28 +48,38 @@ class UnboundedError(Exception):
 
 
 def solve(
-    ranges: Ranges, squared: Floats, scale: float, radius: float | None, weights: Floats | None = None
+    ranges: Ranges,
+    squared: Floats,
+    scale: float,
+    radius: float | None,
+    weights: Floats | None = None,
 ) -> Solution:
-    """Maximize for the pairs of `ranges` with squared distances (pairs,); `scale` is the size of a typical entry of G.
+    """Maximize for the pairs of `ranges` with squared distances (pairs,); `scale` is the size of a
+    typical entry of G.
 
-    With a `radius` k, C is the identity on centered vectors and the penalty is k ||.||. Without a radius, C is 0 and
-    the penalty is 2 ||.||². The misfit of each pair counts by its weight (pairs,). Raise UnboundedError if there is no
-    maximum.
+    With a `radius` k, C is the identity on centered vectors and the penalty is k ||.||. Without a
+    radius, C is 0 and the penalty is 2 ||.||². The misfit of each pair counts by its weight
+    (pairs,). Raise UnboundedError if there is no maximum.
     """
     weights = np.ones(len(squared)) if weights is None else weights
     return _Search(ranges, squared, scale, radius, weights).run()
 
 
 class _Search:
-    def __init__(self, ranges: Ranges, squared: Floats, scale: float, radius: float | None, weights: Floats) -> None:
+    def __init__(
+        self, ranges: Ranges, squared: Floats, scale: float, radius: float | None, weights: Floats
+    ) -> None:
         self.i, self.j, self.n, self.radius = ranges.i, ranges.j, ranges.count, radius
-        self.weights, self.squared = weights, weights * squared  # as if the distances had another unit for each pair
+        # As if the distances had another unit for each pair.
+        self.weights, self.squared = weights, weights * squared
         mean = np.full((self.n, self.n), 1.0 / self.n)
         self.wanted = np.zeros_like(mean) if radius is None else np.eye(self.n) - mean  # C
-        self.offset = mean - self.wanted  # distances do not depend on the direction of equal entries: S is 1 there
+        # Distances do not depend on the direction of equal entries: S is 1 there.
+        self.offset = mean - self.wanted
         self.gram, self.y = scale * np.eye(self.n), np.zeros(len(squared))
         self.slack = np.eye(self.n)  # S
-        self.multiplier = 0.0 if radius is None else scale / (radius**2 / 2)  # multiplier of |y|² <= k²
+        # Multiplier of |y|² <= k².
+        self.multiplier = 0.0 if radius is None else scale / (radius**2 / 2)
 
     def run(self) -> Solution:
         """Step until the gap is small, or rounding errors prevent progress."""
@@ -91,11 +106,15 @@ class _Search:
             if trace > k * float(np.linalg.norm(lengths)):
                 raise UnboundedError  # larger multiples of this G are always better
             lower, upper = trace - k * float(np.linalg.norm(lengths - d)), float(d @ y)
-        return max(abs(upper - lower) / max(1.0, abs(upper)), residual if residual > FEASIBLE else 0.0)
+        return max(
+            abs(upper - lower) / max(1.0, abs(upper)), residual if residual > FEASIBLE else 0.0
+        )
 
     def _step(self, *, first: bool) -> None:
         """Compute a predictor, which finds how far a step can go, and then take the corrected step."""
-        lower_gram, lower_slack = (cholesky(matrix, lower=True) for matrix in (self.gram, self.slack))
+        lower_gram, lower_slack = (
+            cholesky(matrix, lower=True) for matrix in (self.gram, self.slack)
+        )
         inverse = cho_solve((lower_slack, True), np.eye(self.n))
         system = _Newton(self, inverse)
         now = float(np.vdot(self.gram, self.slack)) / self.n
@@ -104,13 +123,24 @@ class _Search:
         ahead = float(np.vdot(self.gram + along * gram, self.slack + across * slack)) / self.n
         aim = 0.5 if first else min(max((ahead / now) ** 3, FASTEST), SLOWEST)
         bent = -multiplier * float(self.y @ y) - self.multiplier * float(y @ y) / 2.0
-        gram, y, slack, multiplier = system.direction(aim * now, _symmetric(gram @ slack @ inverse), bent)
+        gram, y, slack, multiplier = system.direction(
+            aim * now, _symmetric(gram @ slack @ inverse), bent
+        )
         along, across = self._lengths(lower_gram, lower_slack, gram, y, slack, multiplier)
-        self.gram, self.multiplier = _symmetric(self.gram + along * gram), self.multiplier + along * multiplier
+        self.gram, self.multiplier = (
+            _symmetric(self.gram + along * gram),
+            self.multiplier + along * multiplier,
+        )
         self.y, self.slack = self.y + across * y, _symmetric(self.slack + across * slack)
 
     def _lengths(
-        self, lower_gram: Floats, lower_slack: Floats, gram: Floats, y: Floats, slack: Floats, multiplier: float
+        self,
+        lower_gram: Floats,
+        lower_slack: Floats,
+        gram: Floats,
+        y: Floats,
+        slack: Floats,
+        multiplier: float,
     ) -> tuple[float, float]:
         """Return how far G with its multiplier, and y with S, can go and stay inside the cones."""
         along, across = _longest(lower_gram, gram), _longest(lower_slack, slack)
@@ -119,7 +149,10 @@ class _Search:
                 along = min(along, -BACK * self.multiplier / multiplier)
             squared, product, short = float(y @ y), float(self.y @ y), self.ball
             if squared > 0:
-                across = min(across, BACK * (-product + np.sqrt(product**2 + 2.0 * squared * short)) / squared)
+                across = min(
+                    across,
+                    BACK * (-product + np.sqrt(product**2 + 2.0 * squared * short)) / squared,
+                )
         return along, across
 
     @property
@@ -142,7 +175,9 @@ class _Search:
         y = self.weights * y
         laplacian = np.zeros((self.n, self.n))
         laplacian[self.i, self.j] = laplacian[self.j, self.i] = -y  # each pair occurs once
-        laplacian[np.diag_indices(self.n)] = np.bincount(self.i, y, self.n) + np.bincount(self.j, y, self.n)
+        laplacian[np.diag_indices(self.n)] = np.bincount(self.i, y, self.n) + np.bincount(
+            self.j, y, self.n
+        )
         return laplacian
 
     def _products(self, matrix: Floats) -> Floats:
@@ -167,13 +202,22 @@ class _Newton:
         self.residual = at._residual()
         self.pull = _symmetric(at.gram @ self.residual @ inverse)
 
-    def direction(self, aim: float, correction: Floats, bent: float) -> tuple[Floats, Floats, Floats, float]:
-        """Return changes of G, y, S and the multiplier toward complementarity `aim`, with second-order corrections."""
+    def direction(
+        self, aim: float, correction: Floats, bent: float
+    ) -> tuple[Floats, Floats, Floats, float]:
+        """Return changes of G, y, S and the multiplier toward complementarity `aim`, with
+        second-order corrections.
+        """
         at = self.at
         short = at.y / 4.0 if at.radius is None else at.y * ((aim - bent) / at.ball)
-        y = cho_solve(self.factor, at._distances(aim * self.inverse - self.pull - correction) - at.squared - short)
+        y = cho_solve(
+            self.factor,
+            at._distances(aim * self.inverse - self.pull - correction) - at.squared - short,
+        )
         slack = at._weighted(y) + self.residual
-        gram = aim * self.inverse - at.gram - _symmetric(at.gram @ slack @ self.inverse) - correction
+        gram = (
+            aim * self.inverse - at.gram - _symmetric(at.gram @ slack @ self.inverse) - correction
+        )
         if at.radius is None:
             return gram, y, slack, 0.0
         multiplier = (aim - bent + at.multiplier * (float(at.y @ y) - at.ball)) / at.ball
@@ -181,9 +225,13 @@ class _Newton:
 
 
 def _longest(lower: Floats, change: Floats) -> float:
-    """Return the share of `change`, at most 1, that can be added to L Lᵀ and stay well inside the cone."""
+    """Return the share of `change`, at most 1, that can be added to L Lᵀ and stay well inside the
+    cone.
+    """
     half = solve_triangular(lower, change, lower=True)
-    least = float(eigvalsh(_symmetric(solve_triangular(lower, half.T, lower=True)), subset_by_index=(0, 0))[0])
+    least = float(
+        eigvalsh(_symmetric(solve_triangular(lower, half.T, lower=True)), subset_by_index=(0, 0))[0]
+    )
     return 1.0 if least >= -BACK else -BACK / least
 
 

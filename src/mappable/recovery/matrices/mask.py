@@ -1,7 +1,7 @@
 """Masks: select the pairs of images whose feature distance can be trusted.
 
-A mask is a symmetric (n, n) array with a true diagonal. All arrays are dense: the paper's method takes a few hundred
-images.
+A mask is a symmetric (n, n) array with a true diagonal. All arrays are dense: the paper's method
+takes a few hundred images.
 """
 
 from dataclasses import dataclass
@@ -14,18 +14,23 @@ from mappable.recovery.ranges import Ranges, check_square, ranges_of_matrix
 
 
 def paper_mask(squared_distances: Floats, feature_scale_squared: float) -> Bools:
-    """Return the paper's mask: squared feature distances up to F², which represents the positive radius.
+    """Return the paper's mask: squared feature distances up to F², which represents the positive
+    radius.
 
-    F² is the largest squared distance between near images *before* training. Unrelated images have about the same
-    distance, so this mask keeps nearly all pairs: see its `mask_report`.
+    F² is the largest squared distance between near images *before* training. Unrelated images have
+    about the same distance, so this mask keeps nearly all pairs: see its `mask_report`.
     """
     if not 0.0 < feature_scale_squared < np.inf:
-        raise BadInputError(f"the squared feature scale must be above 0, got {feature_scale_squared:g}")
+        raise BadInputError(
+            f"the squared feature scale must be above 0, got {feature_scale_squared:g}"
+        )
     return _up_to(_checked(squared_distances, "squared feature distance"), feature_scale_squared)
 
 
 def oracle_mask(true_distances: Floats, radius: float) -> Bools:
-    """Return the ideal mask: pairs whose true distance, of `true_distances` (n, n), is at most `radius` metres."""
+    """Return the ideal mask: pairs whose true distance, of `true_distances` (n, n), is at most
+    `radius` metres.
+    """
     if not 0.0 < radius < np.inf:
         raise BadInputError(f"the radius must be above 0 m, got {radius:g}")
     return _up_to(_checked(true_distances, "true distance"), radius)
@@ -48,21 +53,28 @@ class Threshold:
 def choose_threshold(
     squared_distances: Floats, metres: Floats, positive_radius: float, *, precision: float = 0.95
 ) -> Threshold:
-    """Choose the highest threshold below which a share `precision` of the training pairs is within 1.5 positive radii.
+    """Choose the highest threshold below which a share `precision` of the training pairs is within
+    1.5 positive radii.
 
-    `squared_distances` (pairs,) are squared feature distances, `metres` (pairs,) true distances. Use all pairs of
-    training sequences, or a uniform sample: the precision is lower on data in which near pairs are rarer.
+    `squared_distances` (pairs,) are squared feature distances, `metres` (pairs,) true distances.
+    Use all pairs of training sequences, or a uniform sample: the precision is lower on data in
+    which near pairs are rarer.
     """
-    squared, true = np.asarray(squared_distances, dtype=np.float64), np.asarray(metres, dtype=np.float64)
+    squared, true = (
+        np.asarray(squared_distances, dtype=np.float64),
+        np.asarray(metres, dtype=np.float64),
+    )
     if squared.ndim != 1 or squared.shape != true.shape or not len(squared):
         raise BadInputError(
-            f"training pairs need one feature distance and one true distance each, got shapes {squared.shape} and"
-            f" {true.shape}"
+            "training pairs need one feature distance and one true distance each, got shapes"
+            f" {squared.shape} and {true.shape}"
         )
     for values, name in ((squared, "squared feature distance"), (true, "true distance")):
         wrong = np.flatnonzero(~np.isfinite(values) | (values < 0))
         if len(wrong):
-            raise BadInputError(f"the {name} of training pair {wrong[0]} must be 0 or more, got {values[wrong[0]]}")
+            raise BadInputError(
+                f"the {name} of training pair {wrong[0]} must be 0 or more, got {values[wrong[0]]}"
+            )
     if not 0.0 < positive_radius < np.inf:
         raise BadInputError(f"the positive radius must be above 0 m, got {positive_radius:g}")
     if not 0.0 < precision <= 1.0:
@@ -71,19 +83,23 @@ def choose_threshold(
     order = np.argsort(squared, kind="stable")
     thresholds, hits = squared[order], np.cumsum(true[order] <= near)
     shares = hits / np.arange(1, len(order) + 1)
-    last = np.append(np.diff(thresholds) > 0, True)  # a threshold cannot separate pairs at the same distance
+    # A threshold cannot separate pairs at the same distance.
+    last = np.append(np.diff(thresholds) > 0, True)
     enough = np.flatnonzero(last & (shares >= precision))
     if not len(enough):
         raise BadInputError(
-            f"no threshold of the feature distance reaches a precision of {precision:.0%} within {near:g} m"
-            f" on the training pairs (best: {shares[last].max():.1%}): lower the precision"
+            f"no threshold of the feature distance reaches a precision of {precision:.0%} within"
+            f" {near:g} m on the training pairs (best: {shares[last].max():.1%}): lower the"
+            " precision"
         )
     at = enough[-1]
     return Threshold(float(thresholds[at]), float(shares[at]), float(hits[at] / hits[-1]), near)
 
 
 def threshold_mask(squared_distances: Floats, threshold: Threshold) -> Bools:
-    """Return the mask of squared feature distances (n, n) up to a threshold chosen on training pairs."""
+    """Return the mask of squared feature distances (n, n) up to a threshold chosen on training
+    pairs.
+    """
     return _up_to(_checked(squared_distances, "squared feature distance"), threshold.squared)
 
 
@@ -97,13 +113,19 @@ class MaskReport:
 
 
 def mask_report(mask: Bools, true_distances: Floats, radius: float) -> MaskReport:
-    """Compare a mask (n, n) with the pairs whose `true_distances` (n, n) are at most `radius` metres."""
+    """Compare a mask (n, n) with the pairs whose `true_distances` (n, n) are at most `radius`
+    metres.
+    """
     kept, near = _pairs(mask), _pairs(oracle_mask(true_distances, radius))
     if near.shape != kept.shape:
-        raise BadInputError(f"the mask has shape {kept.shape}, but the matrix of true distances {near.shape}")
+        raise BadInputError(
+            f"the mask has shape {kept.shape}, but the matrix of true distances {near.shape}"
+        )
     per_row = np.bincount(np.concatenate(kept.nonzero()), minlength=len(kept)).astype(np.int64)
     both = int((kept & near).sum())
-    precision, recall = (both / total if (total := int(pairs.sum())) else float("nan") for pairs in (kept, near))
+    precision, recall = (
+        both / total if (total := int(pairs.sum())) else float("nan") for pairs in (kept, near)
+    )
     return MaskReport(per_row, precision, recall)
 
 
@@ -122,9 +144,11 @@ def connect(mask: Bools) -> Bools:
 
 
 def observed(squared_distances: Floats, mask: Bools, dimensions: int) -> Ranges:
-    """Return the pairs that a mask keeps as ranges, in the unit of the distances, for a completion to k dimensions.
+    """Return the pairs that a mask keeps as ranges, in the unit of the distances, for a completion
+    to k dimensions.
 
-    Raise unless there are at least 3 points, all connected. Distances that are masked out may have any value, even NaN.
+    Raise unless there are at least 3 points, all connected. Distances that are masked out may have
+    any value, even NaN.
     """
     if dimensions not in (2, 3):
         raise BadInputError(f"points are recovered in 2 or 3 dimensions, got {dimensions}")
@@ -156,7 +180,10 @@ def _checked(matrix: Floats, name: str) -> Floats:
     for wrong, what in (
         (~np.isfinite(values), "is not a finite number"),
         (values < 0, "is negative"),
-        (~np.isclose(values, values.T, rtol=1e-6, atol=1e-9, equal_nan=True), "differs from its mirror image"),
+        (
+            ~np.isclose(values, values.T, rtol=1e-6, atol=1e-9, equal_nan=True),
+            "differs from its mirror image",
+        ),
     ):
         if wrong.any():
             row, column = np.argwhere(wrong)[0]
@@ -165,7 +192,9 @@ def _checked(matrix: Floats, name: str) -> Floats:
 
 
 def _pairs(mask: Bools) -> Bools:
-    """Return the upper triangle of a mask without its diagonal; a pair counts if either of its entries is true."""
+    """Return the upper triangle of a mask without its diagonal; a pair counts if either of its
+    entries is true.
+    """
     kept = np.asarray(mask, dtype=bool)
     check_square(kept, "mask")
     upper: Bools = np.triu(kept | kept.T, 1)

@@ -1,9 +1,9 @@
 """The paper's completion of a masked distance matrix: a semidefinite program over the Gram matrix.
 
-With points as rows of X, G = X Xᵀ is their Gram matrix. Squared distances K(G)_ij = G_ii - 2 G_ij + G_jj are linear in
-G. The program keeps the constraint G ⪰ 0. It drops the rank of G, which is the dimension of the points, because a rank
-constraint is not convex. Distances do not determine the origin: it is the center of all points, G 1 = 0, as in the
-paper.
+With points as rows of X, G = X Xᵀ is their Gram matrix. Squared distances K(G)_ij = G_ii - 2 G_ij +
+G_jj are linear in G. The program keeps the constraint G ⪰ 0. It drops the rank of G, which is the
+dimension of the points, because a rank constraint is not convex. Distances do not determine the
+origin: it is the center of all points, G 1 = 0, as in the paper.
 """
 
 from dataclasses import dataclass
@@ -23,12 +23,16 @@ from mappable.recovery.ranges import Ranges, check_square
 
 LIMIT = 300  # points
 MAX_PAIRS = 6000  # pairs that a mask may keep: memory grows with the square of their number
-CONVERGED = 1e-4  # largest duality gap of a solution, relative to the objective or to 1, whichever is larger
+# Largest duality gap of a solution, relative to the objective or to 1, whichever is larger.
+CONVERGED = 1e-4
 DOUBLINGS = 10  # number of times that kappa is doubled, at most
 MAX_KAPPA = 1e12
-FLOWN_APART = 100.0  # times the trace of the shortest paths: with a larger trace, kappa does not hold the points
-KNOWN_WEIGHT = 100.0  # of the misfit of distances between known points: these are met nearly exactly
-LEAST_TRACE = 0.5  # smallest trace of the shortest paths, in units of the largest squared distance (ranges may be 0)
+# Times the trace of the shortest paths: with a larger trace, kappa does not hold the points.
+FLOWN_APART = 100.0
+# Of the misfit of distances between known points: these are met nearly exactly.
+KNOWN_WEIGHT = 100.0
+# Smallest trace of the shortest paths, in units of the largest squared distance (ranges may be 0)
+LEAST_TRACE = 0.5
 
 
 class NotConvergedError(MappableError):
@@ -55,14 +59,15 @@ def sdp_frobenius(
 ) -> Completed:
     """The paper's problem: minimize ||M ∘ (D - K(G))||_F² subject to G ⪰ 0 and G 1 = 0.
 
-    This function reproduces the paper. It takes at most 300 points and 6,000 pairs. It raises NotConvergedError if the
-    relative duality gap stays above 1e-4.
+    This function reproduces the paper. It takes at most 300 points and 6,000 pairs. It raises
+    NotConvergedError if the relative duality gap stays above 1e-4.
 
-    If the mask leaves out many pairs, many G fit equally well, and their points lie in more dimensions than requested.
-    The result is then in the middle of the solutions, because that is where an interior-point method ends.
+    If the mask leaves out many pairs, many G fit equally well, and their points lie in more
+    dimensions than requested. The result is then in the middle of the solutions, because that is
+    where an interior-point method ends.
 
-    Positions of `known` points constrain their entries of the Gram matrix, as the paper proposes. The result is then in
-    their coordinates.
+    Positions of `known` points constrain their entries of the Gram matrix, as the paper proposes.
+    The result is then in their coordinates.
     """
     problem = _Problem(squared_distances, mask, dimensions, known)
     return problem.completed(problem.solve(None))
@@ -78,13 +83,15 @@ def sdp_trace(
 ) -> Completed:
     """The tighter, Lagrangian form: maximize tr(H) - κ ||M ∘ (K(V H Vᵀ) - D)||_F subject to H ⪰ 0.
 
-    V is an orthonormal basis of the centered vectors, so V H Vᵀ is a G with G 1 = 0, and tr(H) = tr(G). The points
-    move apart as far as the distances allow, which unfolds them into few dimensions (Dokmanic et al., "Euclidean
-    Distance Matrices", 2015). Limits are those of `sdp_frobenius`.
+    V is an orthonormal basis of the centered vectors, so V H Vᵀ is a G with G 1 = 0, and tr(H) =
+    tr(G). The points move apart as far as the distances allow, which unfolds them into few
+    dimensions (Dokmanic et al., "Euclidean Distance Matrices", 2015). Limits are those of
+    `sdp_frobenius`.
 
-    If `kappa` is too small, nothing holds the points together. By default it is 2 tr(G') / ||M ∘ D||_F with the Gram
-    matrix G' of the shortest paths, doubled while that is too small. This default suits noisy distances along a route.
-    To meet exact distances exactly, kappa must be about ten times as large.
+    If `kappa` is too small, nothing holds the points together. By default it is 2 tr(G') / ||M ∘
+    D||_F with the Gram matrix G' of the shortest paths, doubled while that is too small. This
+    default suits noisy distances along a route. To meet exact distances exactly, kappa must be
+    about ten times as large.
     """
     if kappa is not None and not 0.0 < kappa <= MAX_KAPPA:
         raise BadInputError(f"kappa must be above 0 and at most {MAX_KAPPA:g}, got {kappa:g}")
@@ -98,34 +105,49 @@ def sdp_trace(
         except UnboundedError:
             pass
         weight *= 2.0
-    raise BadInputError(f"kappa {weight / 2.0:g} is too small to hold the points together: use a larger kappa")
+    raise BadInputError(
+        f"kappa {weight / 2.0:g} is too small to hold the points together: use a larger kappa"
+    )
 
 
 class _Problem:
-    """Shared by both forms: the observed pairs in a unit that suits the solver, and the conversion back."""
+    """Shared by both forms: the observed pairs in a unit that suits the solver, and the conversion
+    back.
+    """
 
-    def __init__(self, squared_distances: Floats, mask: Bools, dimensions: int, known: Anchors | None) -> None:
+    def __init__(
+        self, squared_distances: Floats, mask: Bools, dimensions: int, known: Anchors | None
+    ) -> None:
         squared, kept = np.array(squared_distances, dtype=np.float64), np.array(mask, dtype=bool)
         check_square(squared, "matrix of distances")
         if kept.shape != squared.shape:
-            raise BadInputError(f"the mask has shape {kept.shape}, but the matrix of distances {squared.shape}")
+            raise BadInputError(
+                f"the mask has shape {kept.shape}, but the matrix of distances {squared.shape}"
+            )
         self.known = known
         if known is not None:
             _check_known(known, len(squared), dimensions)
             corner = np.ix_(known.points, known.points)
-            squared[corner], kept[corner] = cdist(known.positions, known.positions, "sqeuclidean"), True
-        instead = "use fewer points, or mappable.recover, the default method, which takes any number"
+            squared[corner], kept[corner] = (
+                cdist(known.positions, known.positions, "sqeuclidean"),
+                True,
+            )
+        instead = (
+            "use fewer points, or mappable.recover, the default method, which takes any number"
+        )
         if len(squared) > LIMIT:
             raise BadInputError(
-                f"the semidefinite program takes at most {LIMIT} points, got {len(squared):,}: {instead}"
+                f"the semidefinite program takes at most {LIMIT} points, got {len(squared):,}:"
+                f" {instead}"
             )
         self.dimensions, self.ranges = dimensions, observed(squared, kept, dimensions)
         if len(self.ranges) > MAX_PAIRS:
             raise BadInputError(
-                f"the semidefinite program takes at most {MAX_PAIRS:,} pairs, but the mask keeps {len(self.ranges):,}: "
-                f"{instead}"
+                f"the semidefinite program takes at most {MAX_PAIRS:,} pairs, but the mask keeps"
+                f" {len(self.ranges):,}: {instead}"
             )
-        self.unit = float(self.ranges.metres.max() ** 2)  # in this unit the largest squared distance is 1
+        # In this unit the largest squared distance is 1.
+        self.unit = float(self.ranges.metres.max() ** 2)
         self.wanted: Floats = np.square(self.ranges.metres) / self.unit
         self.weights = np.ones(len(self.wanted))
         if known is not None:
@@ -138,11 +160,13 @@ class _Problem:
         self.geodesic_trace = max(shortest, LEAST_TRACE)
 
     def solve(self, radius: float | None) -> Solution:
-        found = solve(self.ranges, self.wanted, self.geodesic_trace / self.ranges.count, radius, self.weights)
+        found = solve(
+            self.ranges, self.wanted, self.geodesic_trace / self.ranges.count, radius, self.weights
+        )
         if not found.gap <= CONVERGED:
             raise NotConvergedError(
-                f"the semidefinite program did not converge: its relative gap is {found.gap:.1g}, expected at most"
-                f" {CONVERGED:g}"
+                f"the semidefinite program did not converge: its relative gap is {found.gap:.1g},"
+                f" expected at most {CONVERGED:g}"
             )
         return found
 
@@ -153,13 +177,17 @@ class _Problem:
         np.fill_diagonal(squared, 0.0)
         positions = classical_mds(squared, self.dimensions)
         if self.known is not None:
-            positions = align(positions[self.known.points], self.known.positions, scale=False)(positions)
+            positions = align(positions[self.known.points], self.known.positions, scale=False)(
+                positions
+            )
         return Completed(squared, positions, found.gap)
 
 
 def _check_known(known: Anchors, count: int, dimensions: int) -> None:
     if known.positions.shape[1] != dimensions:
-        raise BadInputError(f"known positions have {known.positions.shape[1]} dimensions, expected {dimensions}")
+        raise BadInputError(
+            f"known positions have {known.positions.shape[1]} dimensions, expected {dimensions}"
+        )
     check_points("a known position", known.points, count)
     if len(known) >= count:
         raise BadInputError("all points are known: there is nothing to complete")

@@ -1,7 +1,8 @@
 """Find the surface that each pixel sees.
 
-The cameras are level, so all pixels of an image column look along one upright plane. A column is intersected once, in
-two dimensions, with the footprints of the solids. Its pixels then only compare heights.
+The cameras are level, so all pixels of an image column look along one upright plane. A column is
+intersected once, in two dimensions, with the footprints of the solids. Its pixels then only compare
+heights.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ SLACK = 1e-5  # tolerance for rounding, for hits on the edge between a wall and 
 
 
 class Solids:
-    """Solids as columns of numbers; `frame` is the image in which a solid is seen, or -1 for all images."""
+    """Solids as columns of numbers; `frame` is the image in which a solid is seen, or -1 for all
+    images.
+    """
 
     def __init__(self, solids: list[Solid], frames: list[int] | None = None) -> None:
         def column(name: str) -> Floats:
@@ -36,21 +39,35 @@ class Solids:
         self.material: Ints = column("material").astype(np.int64)
         self.seed: Ints = column("seed").astype(np.int64) & 0x7FFFFFFF
         self.kind: Ints = column("kind").astype(np.int64)
-        self.color: Floats = np.array([solid.color for solid in solids], dtype=np.float64).reshape(-1, 3)
-        self.frame: Ints = np.array(frames if frames is not None else [-1] * len(solids), dtype=np.int64)
+        self.color: Floats = np.array([solid.color for solid in solids], dtype=np.float64).reshape(
+            -1, 3
+        )
+        self.frame: Ints = np.array(
+            frames if frames is not None else [-1] * len(solids), dtype=np.int64
+        )
         self.radius = np.hypot(self.length, self.width) / 2
         self.cosine, self.sine = np.cos(self.yaw), np.sin(self.yaw)
 
-    def in_sight(self, x: Floats, y: Floats, yaw: Floats, half_view: float, frames: Ints) -> tuple[Ints, Bools]:
-        """Return rows of the solids that some camera may see, and which camera may see which (cameras, rows)."""
+    def in_sight(
+        self, x: Floats, y: Floats, yaw: Floats, half_view: float, frames: Ints
+    ) -> tuple[Ints, Bools]:
+        """Return rows of the solids that some camera may see, and which camera may see which
+        (cameras, rows).
+        """
         rows: Ints = np.flatnonzero((self.frame < 0) | np.isin(self.frame, frames))
-        solid_x, solid_y, radius, frame = self.x[rows], self.y[rows], self.radius[rows], self.frame[rows]
+        solid_x, solid_y, radius, frame = (
+            self.x[rows],
+            self.y[rows],
+            self.radius[rows],
+            self.frame[rows],
+        )
         seen: Bools = np.zeros((len(x), len(rows)), dtype=bool)
         for number, heading in enumerate(yaw):
             east, north = solid_x - x[number], solid_y - y[number]
             ahead = east * np.cos(heading) + north * np.sin(heading)
             aside = np.abs(north * np.cos(heading) - east * np.sin(heading))
-            outside = aside * np.cos(half_view) - ahead * np.sin(half_view)  # metres beyond the edge of the view
+            # Metres beyond the edge of the view.
+            outside = aside * np.cos(half_view) - ahead * np.sin(half_view)
             near = (outside < radius) & (ahead > -radius) & (ahead < FAR + radius)
             seen[number] = near & ((frame < 0) | (frame == frames[number]))
         wanted = seen.any(0)
@@ -61,8 +78,8 @@ class Solids:
 class View:
     """The rays of a batch of cameras: b images, h rows, w columns.
 
-    Positions are relative to `origin` (float64), so float32 is precise enough. At depth t, a ray reaches the point
-    (x + east t, y + north t, eye + slope t).
+    Positions are relative to `origin` (float64), so float32 is precise enough. At depth t, a ray
+    reaches the point (x + east t, y + north t, eye + slope t).
     """
 
     origin: Floats
@@ -76,7 +93,9 @@ class View:
 
 @dataclass(frozen=True)
 class Hits:
-    """What each pixel sees (b, h, w): the depth, and the row of the solid or the number of the deck; -1 for none."""
+    """What each pixel sees (b, h, w): the depth, and the row of the solid or the number of the
+    deck; -1 for none.
+    """
 
     depth: Tensor
     solid: Tensor
@@ -86,8 +105,12 @@ class Hits:
 class Caster:
     """The solids and decks near a batch of cameras, prepared for casting rays."""
 
-    def __init__(self, view: View, solids: Solids, rows: Ints, seen: Bools, decks: list[Deck]) -> None:
-        """Prepare the solids in `rows`, ascending; `seen` (cameras, rows) tells which camera may see which."""
+    def __init__(
+        self, view: View, solids: Solids, rows: Ints, seen: Bools, decks: list[Deck]
+    ) -> None:
+        """Prepare the solids in `rows`, ascending; `seen` (cameras, rows) tells which camera may
+        see which.
+        """
         self.view, self.decks = view, decks
         self.device = view.x.device
 
@@ -96,7 +119,10 @@ class Caster:
 
         x, y = column(solids.x[rows] - view.origin[0]), column(solids.y[rows] - view.origin[1])
         self.cosine, self.sine = column(solids.cosine[rows]), column(solids.sine[rows])
-        self.half_length, self.half_width = column(solids.length[rows] / 2), column(solids.width[rows] / 2)
+        self.half_length, self.half_width = (
+            column(solids.length[rows] / 2),
+            column(solids.width[rows] / 2),
+        )
         self.x, self.y = x, y
         self.low, self.high = column(solids.low[rows]), column(solids.high[rows])
         self.decks_in_sight = self._decks_in_sight()
@@ -115,20 +141,27 @@ class Caster:
         begin = torch.where((end > begin) & (begin > NEAR) & may_see, begin, NO_HIT)
         # The order is stable: if two faces lie in one plane, the same one is always in front.
         begin, order = torch.sort(begin, dim=2, stable=True)
-        self.begin, self.row = begin[..., :LAYERS].contiguous(), order[..., :LAYERS].contiguous()  # (b, w, k)
+        # (b, w, k)
+        self.begin, self.row = begin[..., :LAYERS].contiguous(), order[..., :LAYERS].contiguous()
         self.end = torch.where(self.begin < NO_HIT, end.gather(2, self.row), NO_HIT)
         self.bottom, self.top = self.low[self.row], self.high[self.row]
         self.layers = int((self.begin < NO_HIT).sum(2).max())
-        self._shape_crowns(shape, share, torch.tensor(solids.seed[rows].astype(np.int32), device=self.device))
+        self._shape_crowns(
+            shape, share, torch.tensor(solids.seed[rows].astype(np.int32), device=self.device)
+        )
         self._raise_gables(solids, rows)
 
     def _decks_in_sight(self) -> list[int]:
-        """Return the decks that a column passes over, or may pass over by rounding; a single deck has no edges."""
+        """Return the decks that a column passes over, or may pass over by rounding; a single deck
+        has no edges.
+        """
         if len(self.decks) == 1:
             return [0]
         view, margin = self.view, 0.01
         middle = np.array([(deck.x, deck.y) for deck in self.decks]).reshape(-1, 2) - view.origin
-        reach = np.array([(deck.length, deck.width) for deck in self.decks]).reshape(-1, 2) / 2 + margin
+        reach = (
+            np.array([(deck.length, deck.width) for deck in self.decks]).reshape(-1, 2) / 2 + margin
+        )
         to_x, to_y = torch.tensor(middle.T, dtype=torch.float32, device=self.device)
         reach_x, reach_y = torch.tensor(reach.T, dtype=torch.float32, device=self.device)
         begin, end = _slabs(
@@ -142,19 +175,35 @@ class Caster:
         is_passed = ((end > begin) & (end > 0)).any(1).any(0)
         return [number for number, passed in enumerate(is_passed.tolist()) if passed]
 
-    def _boxes(self, from_x: Tensor, from_y: Tensor, east: Tensor, north: Tensor) -> tuple[Tensor, Tensor]:
-        """Return depths at which columns enter and leave rectangles (slab test along the axes of each rectangle)."""
-        along, across = from_x * self.cosine + from_y * self.sine, from_y * self.cosine - from_x * self.sine
-        ahead, aside = east * self.cosine + north * self.sine, north * self.cosine - east * self.sine
+    def _boxes(
+        self, from_x: Tensor, from_y: Tensor, east: Tensor, north: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return depths at which columns enter and leave rectangles (slab test along the axes of
+        each rectangle).
+        """
+        along, across = (
+            from_x * self.cosine + from_y * self.sine,
+            from_y * self.cosine - from_x * self.sine,
+        )
+        ahead, aside = (
+            east * self.cosine + north * self.sine,
+            north * self.cosine - east * self.sine,
+        )
         return _slabs(-along, -across, ahead, aside, self.half_length, self.half_width)
 
-    def _rounds(self, from_x: Tensor, from_y: Tensor, east: Tensor, north: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the same for circles of diameter `length`, and how far from the center each column passes (0..1)."""
+    def _rounds(
+        self, from_x: Tensor, from_y: Tensor, east: Tensor, north: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the same for circles of diameter `length`, and how far from the center each column
+        passes (0..1).
+        """
         squared = east * east + north * north
         middle = -(from_x * east + from_y * north) / squared
         beside = (from_x * north - from_y * east) / torch.sqrt(squared)
         share = beside / self.half_length
-        reach = self.half_length * torch.sqrt((1 - share * share).clamp(min=0)) / torch.sqrt(squared)
+        reach = (
+            self.half_length * torch.sqrt((1 - share * share).clamp(min=0)) / torch.sqrt(squared)
+        )
         return middle - reach, middle + reach, share
 
     def _shape_crowns(self, shape: Tensor, share: Tensor, seed: Tensor) -> None:
@@ -169,7 +218,9 @@ class Caster:
         self.end = torch.where(crown, self.begin, self.end)
 
     def _raise_gables(self, solids: Solids, rows: Ints) -> None:
-        """Add gables to the height in the middle of a face: pointed, stepped, or cut off at the top."""
+        """Add gables to the height in the middle of a face: pointed, stepped, or cut off at the
+        top.
+        """
         roofs = solids.roof[rows]
         if not roofs.any():
             return
@@ -189,10 +240,12 @@ class Caster:
         self.top = self.top + roof * rise
 
     def cast(self, eye: Tensor, slope: Tensor, beyond: Tensor | None = None) -> Hits:
-        """Find the nearest surface of each ray from height `eye` with `slope`; only `beyond` a depth, if given.
+        """Find the nearest surface of each ray from height `eye` with `slope`; only `beyond` a
+        depth, if given.
 
-        A ray that enters the footprint of a solid between its bottom and its top hits a wall. Otherwise it hits the
-        roof or the underside, if it reaches their height before it leaves the footprint.
+        A ray that enters the footprint of a solid between its bottom and its top hits a wall.
+        Otherwise it hits the roof or the underside, if it reaches their height before it leaves the
+        footprint.
         """
         view, slope = self.view, _away_from_zero(slope)
         inverse = 1 / slope
@@ -224,7 +277,11 @@ class Caster:
                 break
         if not self.count:
             return Hits(depth, torch.full_like(layer, -1).long(), deck.long())
-        row = self.row[:, None].expand(*shape[:2], -1, -1).gather(3, layer.clamp(min=0).long()[..., None])[..., 0]
+        row = (
+            self.row[:, None]
+            .expand(*shape[:2], -1, -1)
+            .gather(3, layer.clamp(min=0).long()[..., None])[..., 0]
+        )
         solid = torch.where(layer >= 0, row, -1)
         return Hits(depth, solid, torch.where(layer >= 0, -1, deck).long())
 
@@ -233,15 +290,23 @@ class Caster:
         if deck.slope == (0.0, 0.0):
             return (deck.z - eye) * inverse
         rise_x, rise_y = deck.slope
-        beneath = deck.z + rise_x * (view.x - (deck.x - view.origin[0])) + rise_y * (view.y - (deck.y - view.origin[1]))
-        depth: Tensor = (beneath - eye) / _away_from_zero(slope - rise_x * view.east - rise_y * view.north)
+        beneath = (
+            deck.z
+            + rise_x * (view.x - (deck.x - view.origin[0]))
+            + rise_y * (view.y - (deck.y - view.origin[1]))
+        )
+        depth: Tensor = (beneath - eye) / _away_from_zero(
+            slope - rise_x * view.east - rise_y * view.north
+        )
         return depth
 
 
 def _slabs(
     to_x: Tensor, to_y: Tensor, ahead_x: Tensor, ahead_y: Tensor, reach_x: Tensor, reach_y: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return depths at which rays enter and leave rectangles with centers (to_x, to_y) away; end < begin if missed."""
+    """Return depths at which rays enter and leave rectangles with centers (to_x, to_y) away; end <
+    begin if missed.
+    """
     ahead_x, ahead_y = _away_from_zero(ahead_x), _away_from_zero(ahead_y)
     middle_x, half_x = to_x / ahead_x, reach_x / ahead_x.abs()
     middle_y, half_y = to_y / ahead_y, reach_y / ahead_y.abs()

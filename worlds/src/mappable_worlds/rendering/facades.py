@@ -1,4 +1,6 @@
-"""Paint facades of houses: stories of windows, doors, shops and signs, all decided by the seed of the house."""
+"""Paint facades of houses: stories of windows, doors, shops and signs, all decided by the seed of
+the house.
+"""
 
 import torch
 from torch import Tensor
@@ -8,14 +10,17 @@ from mappable_worlds.rendering.noise import cell, cell_noise, cloudy
 from mappable_worlds.rendering.paint import Paint, between, color, letters, mix, palette
 from mappable_worlds.rendering.surfaces import Points
 
-OWN = (7, 12, 20, 21, 22, 23)  # rows of the style that each house has for itself: door, shutters, sign and pipe
+# Rows of the style that each house has for itself: door, shutters, sign and pipe.
+OWN = (7, 12, 20, 21, 22, 23)
 WARM, COOL = (1.0, 0.72, 0.38), (0.75, 0.9, 1.0)
 
 
 def styles(seed: Tensor, kind: Tensor) -> Tensor:
-    """Return the random numbers (24, s) of the style of s houses; `front` tells what each row means.
+    """Return the random numbers (24, s) of the style of s houses; `front` tells what each row
+    means.
 
-    Builders repeat themselves: most rows follow from the kind of the house, and only the `OWN` rows from its seed.
+    Builders repeat themselves: most rows follow from the kind of the house, and only the `OWN` rows
+    from its seed.
     """
     row = torch.arange(24, dtype=torch.int32, device=seed.device)[:, None]
     is_own = torch.isin(row, torch.tensor(OWN, device=seed.device))
@@ -49,13 +54,21 @@ def front(points: Points, style: Tensor, condition: Condition, run: int) -> Pain
     is_door = (column == torch.floor(style[7] * bays).to(torch.int32)) & (v < 2.4) & (row < 0)
     pane = is_upper & (across < half) & between(up, sill, head) & (chance > 0.06)
     lower = (row < 0) & ~is_shop & ~is_door & (across < half) & between(v, 1.0, 2.6)
-    display = (row < 0) & is_shop & ~is_door & (across < bay / 2 - 0.15) & between(v, 0.45, first - 0.95)
+    display = (
+        (row < 0) & is_shop & ~is_door & (across < bay / 2 - 0.15) & between(v, 0.45, first - 0.95)
+    )
     glass = pane | lower | display
 
     trim = torch.stack([style[8], style[8] * 0.97, style[8] * 0.9]) * 0.6 + 0.2
-    around = is_upper & (across < half + 0.16) & between(up, sill - 0.16, head + 0.16) & (style[9] < 0.6)
-    around |= (row < 0) & ~is_shop & (across < half + 0.16) & between(v, 0.84, 2.76) & (style[9] < 0.6)
-    shutter = is_upper & between(across, half, half * 1.6) & between(up, sill, head) & (style[10] < 0.3)
+    around = (
+        is_upper & (across < half + 0.16) & between(up, sill - 0.16, head + 0.16) & (style[9] < 0.6)
+    )
+    around |= (
+        (row < 0) & ~is_shop & (across < half + 0.16) & between(v, 0.84, 2.76) & (style[9] < 0.6)
+    )
+    shutter = (
+        is_upper & between(across, half, half * 1.6) & between(up, sill, head) & (style[10] < 0.3)
+    )
     cornice = (up < 0.22) & (row >= 0) & (style[11] < 0.5)
     albedo = mix(wall, trim, around | cornice | ((v > points.tall - 0.35) & (v <= points.tall)))
     albedo = mix(albedo, palette(style[12]), shutter)
@@ -82,7 +95,13 @@ def front(points: Points, style: Tensor, condition: Condition, run: int) -> Pain
     sign = palette(style[21])
     contrast = torch.where(sign.mean(0) > 0.3, 0.04, 0.85)
     albedo = mix(mix(albedo, sign, board), contrast.expand(3, -1), ink)
-    poster = (cell_noise(seed, column, 901) < 0.12) & between(v, 0.9, 2.1) & (across < 0.45) & ~glass & (row < 0)
+    poster = (
+        (cell_noise(seed, column, 901) < 0.12)
+        & between(v, 0.9, 2.1)
+        & (across < 0.45)
+        & ~glass
+        & (row < 0)
+    )
     albedo = mix(albedo, palette(cell_noise(today, cell(u * 5), cell(v * 4))), poster)
     pipe = (u - 0.3 - style[22] * (points.wide - 0.6)).abs() < 0.07
     albedo = mix(albedo, color((0.12, 0.12, 0.12), u), pipe & (style[23] < 0.5) & (v < points.tall))
@@ -93,14 +112,18 @@ def front(points: Points, style: Tensor, condition: Condition, run: int) -> Pain
     curtain = 0.35 + 0.65 * drawn
     tint = torch.where(drawn < 0.7, color(WARM, u), color(COOL, u))
     glow = tint * (is_lit * curtain * torch.where(display, 0.9, 0.5)) * (0.3 + inside)
-    return Paint(albedo, glow + sign * (board & (style[12] < 0.5)) * (0.5 if condition.lamps > 0 else 0.0))
+    return Paint(
+        albedo, glow + sign * (board & (style[12] < 0.5)) * (0.5 if condition.lamps > 0 else 0.0)
+    )
 
 
 def _wall(points: Points, style: Tensor) -> Tensor:
     """Paint plaster, brick or stone, with dirt in large spots."""
     dirt = 0.82 + 0.36 * cloudy(points.u * 0.35 + style[0] * 8, points.v * 0.35 + style[1] * 8)
     near = (1 - points.distance / 25).clamp(0, 1)
-    return points.color * (dirt * (1 - 0.35 * near * (style[2] < 0.5) * (1 - bricks(points.u, points.v))))
+    return points.color * (
+        dirt * (1 - 0.35 * near * (style[2] < 0.5) * (1 - bricks(points.u, points.v)))
+    )
 
 
 def bricks(u: Tensor, v: Tensor, long: float = 0.5, high: float = 0.17) -> Tensor:
@@ -111,7 +134,9 @@ def bricks(u: Tensor, v: Tensor, long: float = 0.5, high: float = 0.17) -> Tenso
     return is_brick.to(torch.float32)
 
 
-def _behind_glass(chance: Tensor, other: Tensor, up: Tensor, head: Tensor, condition: Condition) -> Tensor:
+def _behind_glass(
+    chance: Tensor, other: Tensor, up: Tensor, head: Tensor, condition: Condition
+) -> Tensor:
     """Paint what is behind windows: dark rooms, curtains and blinds, and a little reflected sky."""
     sky = color(condition.sky_low, up) * (0.10 + 0.16 * other)
     room = 0.03 + sky

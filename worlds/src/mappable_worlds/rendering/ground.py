@@ -34,17 +34,29 @@ def roads_near(roads: list[Road], x: Floats, y: Floats) -> list[Road]:
 
 
 def _line(road: Road) -> tuple[float, ...]:
-    """Return start (x, y), direction (east, north), length, half width, pavement width, and a number from the seed."""
+    """Return start (x, y), direction (east, north), length, half width, pavement width, and a
+    number from the seed.
+    """
     (x0, y0), (x1, y1) = road.start, road.end
     length = float(np.hypot(x1 - x0, y1 - y0))
-    return x0, y0, (x1 - x0) / length, (y1 - y0) / length, length, road.width / 2, road.pavement, float(road.seed % 997)
+    return (
+        x0,
+        y0,
+        (x1 - x0) / length,
+        (y1 - y0) / length,
+        length,
+        road.width / 2,
+        road.pavement,
+        float(road.seed % 997),
+    )
 
 
 def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
     """Paint carriageways with marks, curbs, pavements, and grass or yards behind them."""
     x, y, seed = points.x, points.y, points.seed
     edge = torch.full_like(x, 1e3)  # metres from the nearest curb, negative on a carriageway
-    on, nearest = torch.zeros_like(x), torch.zeros_like(seed)  # number of carriageways; line of the nearest road
+    # Number of carriageways; line of the nearest road.
+    on, nearest = torch.zeros_like(x), torch.zeros_like(seed)
     lines = [NO_LINE, *(_line(road) for road in roads)]
     for number, (x0, y0, to_east, to_north, end, half_width, *_) in enumerate(lines[1:], start=1):
         from_x, from_y = x - x0, y - y0
@@ -84,7 +96,9 @@ def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
     road_paint = color((0.62, 0.62, 0.58), x)
     albedo = mix(tarmac, road_paint, (dash | bay | zebra) * worn)
     hole_x, hole_y = x / 7 - torch.floor(x / 7) - 0.5, y / 7 - torch.floor(y / 7) - 0.5
-    is_hole = (hole_x * hole_x + hole_y * hole_y < 0.0025) & (cell_noise(seed, cell(x / 7), cell(y / 7), 5) < 0.4)
+    is_hole = (hole_x * hole_x + hole_y * hole_y < 0.0025) & (
+        cell_noise(seed, cell(x / 7), cell(y / 7), 5) < 0.4
+    )
     albedo = mix(albedo, color((0.04, 0.035, 0.03), x), is_hole)
 
     near = (1 - points.distance / 30).clamp(0, 1)
@@ -124,7 +138,10 @@ def carpet(points: Points) -> Paint:
     """Paint soft carpet with a border and worn paths."""
     spots, fine = cloudy(points.u * 0.5, points.v * 0.5), cloudy(points.u * 4, points.v * 4)
     albedo = points.color * (0.8 + 0.25 * spots + 0.2 * fine)
-    return Paint(mix(albedo, points.color.flip(0) * 0.6, between(points.inset, 0.35, 0.5)), torch.zeros_like(albedo))
+    return Paint(
+        mix(albedo, points.color.flip(0) * 0.6, between(points.inset, 0.35, 0.5)),
+        torch.zeros_like(albedo),
+    )
 
 
 def parquet(points: Points) -> Paint:

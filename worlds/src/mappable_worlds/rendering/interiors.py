@@ -21,7 +21,9 @@ def wall(points: Points) -> Paint:
 
 
 def window(points: Points, condition: Condition) -> Paint:
-    """Paint a frame with a cross bar, and the view outside: sky, trees and far houses, or the night."""
+    """Paint a frame with a cross bar, and the view outside: sky, trees and far houses, or the
+    night.
+    """
     u, v, seed = points.u, points.v, points.seed
     side = points.inset
     bar = ((u - points.wide / 2).abs() < 0.03) & (points.wide > 0.9)
@@ -66,7 +68,9 @@ def picture(points: Points) -> Paint:
     ring = torch.sqrt(from_x * from_x + from_y * from_y) * (4 + 4 * cell_noise(seed, 11))
     rounds = mix(mix(first, third, ring < 1.0), second, ring < 0.5)
     kind = seed % 4
-    motif = torch.where(kind == 0, hills, torch.where(kind == 1, blocks, torch.where(kind == 2, stripes, rounds)))
+    motif = torch.where(
+        kind == 0, hills, torch.where(kind == 1, blocks, torch.where(kind == 2, stripes, rounds))
+    )
     mount = (side < 0.12) & (cell_noise(seed, 12) < 0.5) & (points.wide > 0.6)
     albedo = mix(motif, torch.full_like(motif, 0.85), mount)
     frame = torch.where(cell_noise(seed, 13) < 0.5, 0.04, 0.5) * color((1.0, 0.8, 0.5), u)
@@ -96,7 +100,9 @@ def shelf(points: Points) -> Paint:
 def screen(points: Points, condition: Condition) -> Paint:
     """Paint a monitor: dark, or lit with windows and lines of text."""
     side = points.inset
-    is_on = (cell_noise(points.seed, 2) < 0.6) & (points.face == points.seed % 2) & (points.level == 0)
+    is_on = (
+        (cell_noise(points.seed, 2) < 0.6) & (points.face == points.seed % 2) & (points.level == 0)
+    )
     shown = palette(cell_noise(points.seed, cell(points.u * 6), 5))
     ink = letters(points.u, points.v - torch.floor(points.v / 0.06) * 0.06, 0.04, points.seed)
     glow = mix(shown, torch.full_like(shown, 0.9), ink) * (is_on & (side > 0.02)) * 0.6

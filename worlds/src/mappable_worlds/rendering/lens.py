@@ -15,8 +15,12 @@ LUMINANCE = (0.2126, 0.7152, 0.0722)
 DROPS = 14
 
 
-def develop(light: Tensor, condition: Condition, camera: Camera, *, gain: float, seeds: Tensor) -> Tensor:
-    """Return pixels (b, h, w, 3) uint8 of light (b, 3, h, w); `seeds` (b) decide the rain and noise of each image."""
+def develop(
+    light: Tensor, condition: Condition, camera: Camera, *, gain: float, seeds: Tensor
+) -> Tensor:
+    """Return pixels (b, h, w, 3) uint8 of light (b, 3, h, w); `seeds` (b) decide the rain and noise
+    of each image.
+    """
     if condition.rain > 0:
         light = _rained_on(light, condition.rain, seeds)
     tint = torch.tensor(camera.tint, device=light.device)[:, None, None]
@@ -28,7 +32,9 @@ def develop(light: Tensor, condition: Condition, camera: Camera, *, gain: float,
 
 
 def _exposed(light: Tensor, condition: Condition, gain: float) -> Tensor:
-    """Apply automatic exposure toward a mean, within the limits of a camera, then a soft shoulder and gamma."""
+    """Apply automatic exposure toward a mean, within the limits of a camera, then a soft shoulder
+    and gamma.
+    """
     weights = torch.tensor(LUMINANCE, device=light.device)[:, None, None]
     mean = (light * weights).sum(1).clamp(max=2.0).mean((1, 2))
     factor = (condition.exposure / (mean + 0.02)).clamp(0.25, 6.0) ** 0.75 * gain
@@ -37,16 +43,26 @@ def _exposed(light: Tensor, condition: Condition, gain: float) -> Tensor:
 
 
 def _blurred(picture: Tensor, sigma: float) -> Tensor:
-    """Convolve with a Gaussian of `sigma` pixels, tap by tap, because library convolutions may round to fewer bits."""
+    """Convolve with a Gaussian of `sigma` pixels, tap by tap, because library convolutions may
+    round to fewer bits.
+    """
     if sigma < 0.2:
         return picture
-    reach, step = max(1, round(2.5 * sigma)), max(1, int(sigma / 2))  # a wide Gaussian does not need every tap
+    # A wide Gaussian does not need every tap.
+    reach, step = max(1, round(2.5 * sigma)), max(1, int(sigma / 2))
     offsets = range(0, 2 * reach + 1, step)
     weights = [exp(-((offset - reach) ** 2) / (2 * sigma**2)) for offset in offsets]
     for axis, padding in ((3, (reach, reach, 0, 0)), (2, (0, 0, reach, reach))):
-        padded, length, total = functional.pad(picture, padding, "replicate"), picture.shape[axis], sum(weights)
+        padded, length, total = (
+            functional.pad(picture, padding, "replicate"),
+            picture.shape[axis],
+            sum(weights),
+        )
         taps = zip(offsets, weights, strict=True)
-        picture = reduce(torch.add, [padded.narrow(axis, start, length) * (weight / total) for start, weight in taps])
+        picture = reduce(
+            torch.add,
+            [padded.narrow(axis, start, length) * (weight / total) for start, weight in taps],
+        )
     return picture
 
 
@@ -74,6 +90,8 @@ def _rained_on(light: Tensor, rain: float, seeds: Tensor) -> Tensor:
     cover = torch.zeros(batch, height, width, device=light.device)
     for drop in range(round(DROPS * rain)):
         at_x, at_y, size = (cell_noise(seeds, drop, part).reshape(-1, 1, 1) for part in (1, 2, 3))
-        away = torch.sqrt((x - at_x) ** 2 + (y - at_y * height / width) ** 2) / (0.012 + 0.035 * size**2)
+        away = torch.sqrt((x - at_x) ** 2 + (y - at_y * height / width) ** 2) / (
+            0.012 + 0.035 * size**2
+        )
         cover = torch.maximum(cover, (1.6 - away).clamp(0, 0.85))
     return light + (smeared - light) * cover[:, None]

@@ -1,4 +1,6 @@
-"""Compute the light that falls on a point: sky, sun with shadows, lamps, and daylight through windows."""
+"""Compute the light that falls on a point: sky, sun with shadows, lamps, and daylight through
+windows.
+"""
 
 from collections.abc import Sequence
 from math import cos, sin, tan
@@ -19,13 +21,18 @@ CELL = 0.5  # metres: side of a cell of a shadow map
 NOTHING = -50.0  # metres: height of cells where nothing stands
 WINDOW = 9  # cells over which the visible share of the sky is measured
 REACH = 7  # doublings: shadows reach up to 2**7 cells, 64 m
-LAMP_SIGHT, ROOM_SIGHT = 45.0, 14.0  # metres from the camera up to which lamps count, outdoors and indoors
+# Metres from the camera up to which lamps count, outdoors and indoors.
+LAMP_SIGHT, ROOM_SIGHT = 45.0, 14.0
 
 
 class Shadows:
-    """For each cell of the ground: the height up to which it is in shadow, and the visible share of the sky."""
+    """For each cell of the ground: the height up to which it is in shadow, and the visible share of
+    the sky.
+    """
 
-    def __init__(self, solids: Solids, rows: Ints, low: Floats, high: Floats, condition: Condition) -> None:
+    def __init__(
+        self, solids: Solids, rows: Ints, low: Floats, high: Floats, condition: Condition
+    ) -> None:
         self.corner = low
         columns, lines = (int(side) + 1 for side in np.ceil((high - low) / CELL))
         tops: Floats = np.full((lines, columns), NOTHING)
@@ -37,13 +44,17 @@ class Shadows:
     def _raise(self, tops: Floats, solids: Solids, row: int) -> None:
         """Enter one solid in the cells whose centers lie in its footprint."""
         middle = np.array([solids.x[row], solids.y[row]])
-        first = np.maximum(np.floor((middle - solids.radius[row] - self.corner) / CELL).astype(int), 0)
+        first = np.maximum(
+            np.floor((middle - solids.radius[row] - self.corner) / CELL).astype(int), 0
+        )
         last = np.ceil((middle + solids.radius[row] - self.corner) / CELL).astype(int)
         part = tops[first[1] : max(0, last[1]), first[0] : max(0, last[0])]
         if not part.size:
             return
         east = self.corner[0] + (first[0] + np.arange(part.shape[1]) + 0.5) * CELL - middle[0]
-        north = (self.corner[1] + (first[1] + np.arange(part.shape[0]) + 0.5) * CELL - middle[1])[:, None]
+        north = (self.corner[1] + (first[1] + np.arange(part.shape[0]) + 0.5) * CELL - middle[1])[
+            :, None
+        ]
         along = east * np.cos(solids.yaw[row]) + north * np.sin(solids.yaw[row])
         across = north * np.cos(solids.yaw[row]) - east * np.sin(solids.yaw[row])
         half_length, half_width = solids.length[row] / 2, solids.width[row] / 2
@@ -51,11 +62,16 @@ class Shadows:
             inside = (np.abs(along) <= half_length) & (np.abs(across) <= half_width)
         else:
             inside = along**2 + across**2 <= half_length**2
-        np.maximum(part, np.where(inside, solids.high[row] + solids.roof[row] / 2, NOTHING), out=part)
+        np.maximum(
+            part, np.where(inside, solids.high[row] + solids.roof[row] / 2, NOTHING), out=part
+        )
 
     def to(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """Return both maps, flattened; `cells` gives the indices."""
-        height, closed = (torch.tensor(one, dtype=torch.float32, device=device) for one in (self.height, self.closed))
+        height, closed = (
+            torch.tensor(one, dtype=torch.float32, device=device)
+            for one in (self.height, self.closed)
+        )
         return height.reshape(-1), closed.reshape(-1)
 
     def cells(self, x: Tensor, y: Tensor) -> Tensor:
@@ -75,7 +91,9 @@ def _blurred(values: Floats) -> Floats:
 
 
 def _swept(tops: Floats, condition: Condition) -> Floats:
-    """Return the upper edge of shadows: tops move away from the sun and down, over all distances, by doubling."""
+    """Return the upper edge of shadows: tops move away from the sun and down, over all distances,
+    by doubling.
+    """
     shadow = tops.copy()
     for doubling in range(REACH):
         step = 2**doubling
@@ -83,8 +101,14 @@ def _swept(tops: Floats, condition: Condition) -> Floats:
         moved = np.full_like(shadow, NOTHING)
         lines, columns = shadow.shape
         if abs(up) < lines and abs(right) < columns:
-            target = (slice(max(up, 0), lines + min(up, 0)), slice(max(right, 0), columns + min(right, 0)))
-            source = (slice(max(-up, 0), lines + min(-up, 0)), slice(max(-right, 0), columns + min(-right, 0)))
+            target = (
+                slice(max(up, 0), lines + min(up, 0)),
+                slice(max(right, 0), columns + min(right, 0)),
+            )
+            source = (
+                slice(max(-up, 0), lines + min(-up, 0)),
+                slice(max(-right, 0), columns + min(-right, 0)),
+            )
             moved[target] = shadow[source] - step * CELL * tan(condition.sun_elevation)
         shadow = np.maximum(shadow, moved)
     return shadow
@@ -105,20 +129,28 @@ class Light:
         self.maps = shadows.to(device) if shadows else None
         self.lamps, self.openings = lamps, openings
         self.lamp_at: Floats = np.array([(lamp.x, lamp.y) for lamp in lamps]).reshape(-1, 2)
-        self.opening_at: Floats = np.array([(opening.x, opening.y) for opening in openings]).reshape(-1, 2)
+        self.opening_at: Floats = np.array(
+            [(opening.x, opening.y) for opening in openings]
+        ).reshape(-1, 2)
 
     def on(self, points: Points, x: Floats, y: Floats) -> Tensor:
-        """Return the light (3, n) that falls on points seen by cameras at (x, y), as a white wall would show it."""
+        """Return the light (3, n) that falls on points seen by cameras at (x, y), as a white wall
+        would show it.
+        """
         upward = points.normal[2]
         light = color(self.condition.ambient, upward) * (0.75 + 0.25 * upward)
         if self.shadows is not None and self.maps is not None:
-            cells = self.shadows.cells(points.x + points.normal[0] * 0.7, points.y + points.normal[1] * 0.7)
+            cells = self.shadows.cells(
+                points.x + points.normal[0] * 0.7, points.y + points.normal[1] * 0.7
+            )
             height, closed = self.maps
             low = (1 - (points.z - 0.2).clamp(0, 4) / 4) * closed.index_select(0, cells)
             light = light * (1 - 0.55 * low)
             if any(self.condition.sun):
                 is_lit = points.z > height.index_select(0, cells) - 0.05
-                light = light + color(self.condition.sun, upward) * (self._toward_sun(points) * is_lit)
+                light = light + color(self.condition.sun, upward) * (
+                    self._toward_sun(points) * is_lit
+                )
         if self.is_indoors:
             light = light + self._through_windows(points, x, y)
         if self.condition.lamps > 0:
@@ -133,18 +165,26 @@ class Light:
 
     def _toward_sun(self, points: Points) -> Tensor:
         east, north, up = self._sun_direction()
-        return (points.normal[0] * east + points.normal[1] * north + points.normal[2] * up).clamp(min=0)
+        return (points.normal[0] * east + points.normal[1] * north + points.normal[2] * up).clamp(
+            min=0
+        )
 
     def _from_lamps(self, points: Points, x: Floats, y: Floats) -> Tensor:
         light = torch.zeros_like(points.normal)
         height = 0.6 if self.is_indoors else 6.0
-        for number, nearness in _near(self.lamp_at, x, y, ROOM_SIGHT if self.is_indoors else LAMP_SIGHT):
+        for number, nearness in _near(
+            self.lamp_at, x, y, ROOM_SIGHT if self.is_indoors else LAMP_SIGHT
+        ):
             lamp = self.lamps[number]
             east, north, up = lamp.x - points.x, lamp.y - points.y, lamp.z - points.z
             squared = east * east + north * north + up * up
-            facing = (points.normal[0] * east + points.normal[1] * north + points.normal[2] * up).clamp(min=0)
+            facing = (
+                points.normal[0] * east + points.normal[1] * north + points.normal[2] * up
+            ).clamp(min=0)
             share = facing * torch.rsqrt(squared + 1e-3) * (height / (squared + height))
-            light += color(lamp.color, share) * (share * (lamp.power * self.condition.lamps) * _each(nearness, points))
+            light += color(lamp.color, share) * (
+                share * (lamp.power * self.condition.lamps) * _each(nearness, points)
+            )
         return light
 
     def _from_headlights(self, points: Points) -> Tensor:
@@ -152,7 +192,9 @@ class Light:
         return color((1.0, 0.95, 0.82), fall) * (fall * 0.7)
 
     def _through_windows(self, points: Points, x: Floats, y: Floats) -> Tensor:
-        """Return the light of windows: each lights its room with the sky, and with a patch of sun if it shines in."""
+        """Return the light of windows: each lights its room with the sky, and with a patch of sun
+        if it shines in.
+        """
         light = torch.zeros_like(points.normal)
         sky = color(self.condition.sky_low, points.x) * 0.5
         east, north, up = self._sun_direction()
@@ -165,20 +207,30 @@ class Light:
             inside = to_x * out_x + to_y * out_y  # metres from the window into the room
             squared = to_x * to_x + to_y * to_y + to_z * to_z
             inverse = torch.rsqrt(squared + 1e-3)
-            facing = (points.normal[0] * to_x + points.normal[1] * to_y + points.normal[2] * to_z).clamp(min=0)
+            facing = (
+                points.normal[0] * to_x + points.normal[1] * to_y + points.normal[2] * to_z
+            ).clamp(min=0)
             area = opening.width * (opening.high - opening.low)
-            share = (0.25 + facing * inverse) * inside.clamp(min=0) * inverse * area / (squared + 2.0)
+            share = (
+                (0.25 + facing * inverse) * inside.clamp(min=0) * inverse * area / (squared + 2.0)
+            )
             (_, _, floor), (_, _, ceiling) = opening.room
             on_story = (points.z > floor - 0.1) & (points.z < ceiling + 0.1)
             light += sky * (share * on_story * _each(nearness, points))
             slant = east * out_x + north * out_y
             if any(self.condition.sun) and slant > 0.05:
                 depth = inside / slant
-                aside = (points.x + east * depth - opening.x) * out_y - (points.y + north * depth - opening.y) * out_x
+                aside = (points.x + east * depth - opening.x) * out_y - (
+                    points.y + north * depth - opening.y
+                ) * out_x
                 high = points.z + up * depth
                 patch = (inside > 0.02) & (depth < 7.0) & (aside.abs() < opening.width / 2)
-                patch &= (high > opening.low) & (high < opening.high) & _within(points, opening.room)
-                light += color(self.condition.sun, share) * (patch * toward_sun * _each(nearness, points))
+                patch &= (
+                    (high > opening.low) & (high < opening.high) & _within(points, opening.room)
+                )
+                light += color(self.condition.sun, share) * (
+                    patch * toward_sun * _each(nearness, points)
+                )
         return light
 
 
@@ -197,12 +249,18 @@ def is_lit(x: float, y: float, share: float, seed: int) -> bool:
 def lit(x: Tensor, y: Tensor, share: float, seed: int) -> Tensor:
     """Return `is_lit` for many places."""
     return (
-        cell_noise(torch.tensor(seed % 2**31, dtype=torch.int32, device=x.device), cell(x / 4.5), cell(y / 4.5)) < share
+        cell_noise(
+            torch.tensor(seed % 2**31, dtype=torch.int32, device=x.device),
+            cell(x / 4.5),
+            cell(y / 4.5),
+        )
+        < share
     )
 
 
 def _near(positions: Floats, x: Floats, y: Floats, sight: float) -> list[tuple[int, Floats]]:
-    """Return the positions within sight of any camera, and the nearness (0..1) of each to each camera.
+    """Return the positions within sight of any camera, and the nearness (0..1) of each to each
+    camera.
 
     The nearness fades out with distance, so that lights do not appear and disappear suddenly.
     """

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 SIZE = 512  # texels per side of the noise that `cloudy` repeats
-HALF_TEXEL = 4 / SIZE  # moves regular positions off the edges of texels, where rounding would decide
+# Moves regular positions off the edges of texels, where rounding would decide.
+HALF_TEXEL = 4 / SIZE
 
 
 def _wrapped(value: int) -> int:
@@ -19,7 +20,9 @@ _A, _B, _C, _D = (_wrapped(value) for value in (0x165667B1, 0x27D4EB2F, 0x85EBCA
 
 
 def cell_noise(seed: Tensor, *cells: Tensor | int) -> Tensor:
-    """Return numbers in [0, 1), independent per cell; `seed` and `cells` are int32 with shapes that broadcast."""
+    """Return numbers in [0, 1), independent per cell; `seed` and `cells` are int32 with shapes that
+    broadcast.
+    """
     mixed = seed * _C
     for factor, cell in zip((_A, _B, _D), cells, strict=False):
         mixed = mixed + cell * factor
@@ -55,7 +58,9 @@ def _texture(device: torch.device) -> Tensor:
 
 
 def cloudy(u: Tensor, v: Tensor) -> Tensor:
-    """Return smooth noise in 0..1 over the plane. It repeats every 8 units; its largest spots are about 1 unit wide."""
+    """Return smooth noise in 0..1 over the plane. It repeats every 8 units; its largest spots are
+    about 1 unit wide.
+    """
     column = torch.floor(u * (SIZE / 8)).to(torch.int32) & (SIZE - 1)
     row = torch.floor(v * (SIZE / 8)).to(torch.int32) & (SIZE - 1)
     texel = row * SIZE + column

@@ -12,7 +12,9 @@ from mappable_worlds.scene import Color
 
 @dataclass(frozen=True)
 class Paint:
-    """The paint of n points: the share of light that each reflects, and the light that it emits, both (3, n)."""
+    """The paint of n points: the share of light that each reflects, and the light that it emits,
+    both (3, n).
+    """
 
     albedo: Tensor
     glow: Tensor
@@ -24,7 +26,9 @@ def color(values: Color, like: Tensor) -> Tensor:
 
 
 def mix(below: Tensor, above: Tensor, share: Tensor) -> Tensor:
-    """Blend `above` over `below`: only `above` where `share` is 1 or True, only `below` where it is 0."""
+    """Blend `above` over `below`: only `above` where `share` is 1 or True, only `below` where it is
+    0.
+    """
     return below + (above - below) * share
 
 

@@ -17,7 +17,8 @@ def sky(east: Tensor, north: Tensor, up: Tensor, condition: Condition, drift: fl
     azimuth = torch.atan2(north, east)
     rise = (elevation / 0.7).clamp(0, 1)
     base = mix(color(condition.sky_low, up), color(condition.sky_high, up), torch.sqrt(rise))
-    around = azimuth * (8 / (2 * pi))  # the noise repeats after one full turn, so the sky has no seam
+    # The noise repeats after one full turn, so the sky has no seam.
+    around = azimuth * (8 / (2 * pi))
     cloud = cloudy(around * 2 + drift, elevation * 4 + drift)
     cover = ((cloud - (1 - condition.clouds)) * 3).clamp(0, 1) * condition.clouds
     bright = sum(condition.sky_low) / 3 * 1.12

@@ -13,12 +13,13 @@ from mappable_worlds.scene import Shape
 
 @dataclass(frozen=True)
 class Points:
-    """n points on surfaces, one per pixel that sees a surface, over all images of a batch: vectors (n), colors (3, n).
+    """n points on surfaces, one per pixel that sees a surface, over all images of a batch: vectors
+    (n), colors (3, n).
 
-    `u` and `v` are metres along the face and above its foot. `wide` and `tall` are the size of the face, and `face` is
-    its number on the solid. On level faces, u and v run along the axes of the solid. `level` is 1 on faces seen from
-    above, -1 from below, and 0 on walls. `solid` is the row of the solid in the caster, or -1 on decks. `distance` is
-    metres from the camera.
+    `u` and `v` are metres along the face and above its foot. `wide` and `tall` are the size of the
+    face, and `face` is its number on the solid. On level faces, u and v run along the axes of the
+    solid. `level` is 1 on faces seen from above, -1 from below, and 0 on walls. `solid` is the row
+    of the solid in the caster, or -1 on decks. `distance` is metres from the camera.
     """
 
     pixel: Tensor
@@ -52,12 +53,17 @@ class Points:
     @property
     def inset(self) -> Tensor:
         """Return metres to the nearest edge of the face."""
-        across, up = torch.minimum(self.u, self.wide - self.u), torch.minimum(self.v, self.tall - self.v)
+        across, up = (
+            torch.minimum(self.u, self.wide - self.u),
+            torch.minimum(self.v, self.tall - self.v),
+        )
         return torch.minimum(across, up)
 
     @property
     def shift(self) -> Tensor:
-        """Shift a pattern of `cloudy` (which repeats every 8 units) by the seed, so that no two surfaces share it."""
+        """Shift a pattern of `cloudy` (which repeats every 8 units) by the seed, so that no two
+        surfaces share it.
+        """
         return (self.seed % 61).to(torch.float32) * 0.13
 
     def groups(self) -> list[tuple[int, slice]]:
@@ -71,16 +77,31 @@ class Points:
 
 
 def joined(parts: list[Points]) -> Points:
-    return Points(**{one.name: torch.cat([getattr(part, one.name) for part in parts], -1) for one in fields(Points)})
+    return Points(
+        **{
+            one.name: torch.cat([getattr(part, one.name) for part in parts], -1)
+            for one in fields(Points)
+        }
+    )
 
 
-def points_seen(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: Ints, eye: Tensor) -> Points:
-    """Return the points of all pixels that see a solid or a deck; `slope` and `eye` are those of the cast rays."""
-    return joined([_on_solids(caster, hits, slope, solids, rows, eye), _on_decks(caster, hits, slope, eye)])
+def points_seen(
+    caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: Ints, eye: Tensor
+) -> Points:
+    """Return the points of all pixels that see a solid or a deck; `slope` and `eye` are those of
+    the cast rays.
+    """
+    return joined(
+        [_on_solids(caster, hits, slope, solids, rows, eye), _on_decks(caster, hits, slope, eye)]
+    )
 
 
-def _rays(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor, pixel: Tensor) -> tuple[Tensor, ...]:
-    """Return depth, position relative to the view's origin, and distance of the points that some pixels see."""
+def _rays(
+    caster: Caster, hits: Hits, slope: Tensor, eye: Tensor, pixel: Tensor
+) -> tuple[Tensor, ...]:
+    """Return depth, position relative to the view's origin, and distance of the points that some
+    pixels see.
+    """
     view, shape = caster.view, hits.depth.shape
 
     def flat(values: Tensor) -> Tensor:
@@ -88,10 +109,18 @@ def _rays(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor, pixel: Tensor)
 
     depth, east, north, rise = flat(hits.depth), flat(view.east), flat(view.north), flat(slope)
     distance = depth * torch.sqrt(east * east + north * north + rise * rise)
-    return depth, flat(view.x) + east * depth, flat(view.y) + north * depth, flat(eye) + rise * depth, distance
+    return (
+        depth,
+        flat(view.x) + east * depth,
+        flat(view.y) + north * depth,
+        flat(eye) + rise * depth,
+        distance,
+    )
 
 
-def _on_solids(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: Ints, eye: Tensor) -> Points:
+def _on_solids(
+    caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: Ints, eye: Tensor
+) -> Points:
     device = hits.depth.device
 
     def whole(values: Ints) -> Tensor:
@@ -118,7 +147,9 @@ def _on_solids(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: 
     end, side = (half_length - along.abs()).abs(), (half_width - across.abs()).abs()
     above, below = (high - z).abs(), (z - low).abs()
     wall = torch.minimum(end, side)
-    wall = torch.where(is_round, (half_length - torch.sqrt(along * along + across * across)).abs(), wall)
+    wall = torch.where(
+        is_round, (half_length - torch.sqrt(along * along + across * across)).abs(), wall
+    )
     is_level = (torch.minimum(above, below) < wall) & (shape != Shape.ELLIPSOID)
     level = torch.where(is_level, torch.where(above < below, 1, -1), 0)
     on_side = side < end
@@ -128,11 +159,19 @@ def _on_solids(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: 
     wide = torch.where(on_side, half_length, half_width) * 2
     wide = torch.where(is_round, 2 * np.pi * half_length, wide)
     wide = torch.where(is_level, half_length * 2, wide)
-    outward_a = torch.where(is_round, along / half_length, torch.where(on_side, 0.0, torch.sign(along)))
-    outward_b = torch.where(is_round, across / half_length, torch.where(on_side, torch.sign(across), 0.0))
+    outward_a = torch.where(
+        is_round, along / half_length, torch.where(on_side, 0.0, torch.sign(along))
+    )
+    outward_b = torch.where(
+        is_round, across / half_length, torch.where(on_side, torch.sign(across), 0.0)
+    )
     outward_a, outward_b = (torch.where(is_level, 0.0, value) for value in (outward_a, outward_b))
-    upward = torch.where(shape == Shape.ELLIPSOID, (2 * (z - low) / (high - low) - 1).clamp(-1, 1), level.float())
-    normal = torch.stack([outward_a * cosine - outward_b * sine, outward_a * sine + outward_b * cosine, upward])
+    upward = torch.where(
+        shape == Shape.ELLIPSOID, (2 * (z - low) / (high - low) - 1).clamp(-1, 1), level.float()
+    )
+    normal = torch.stack(
+        [outward_a * cosine - outward_b * sine, outward_a * sine + outward_b * cosine, upward]
+    )
     normal = normal * torch.rsqrt(
         (normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]).clamp(min=1e-6)
     )
@@ -162,7 +201,9 @@ def _on_solids(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: 
 def _on_decks(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor) -> Points:
     device, decks = hits.depth.device, caster.decks
     seen = hits.deck.reshape(-1)
-    pixel = _by_material(seen, torch.tensor([int(one.material) for one in decks], dtype=torch.int32, device=device))
+    pixel = _by_material(
+        seen, torch.tensor([int(one.material) for one in decks], dtype=torch.int32, device=device)
+    )
     if not len(pixel):
         return _none(device)
     deck = seen.index_select(0, pixel)
@@ -192,7 +233,9 @@ def _on_decks(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor) -> Points:
         distance=distance,
         material=column([float(one.material) for one in decks]).to(torch.int32),
         kind=torch.zeros_like(deck, dtype=torch.int32),
-        seed=torch.tensor([one.seed & 0x7FFFFFFF for one in decks], dtype=torch.int32, device=device)[deck],
+        seed=torch.tensor(
+            [one.seed & 0x7FFFFFFF for one in decks], dtype=torch.int32, device=device
+        )[deck],
         color=torch.stack([column([one.color[band] for one in decks]) for band in range(3)]),
     )
 

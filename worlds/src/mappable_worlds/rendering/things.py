@@ -24,8 +24,21 @@ def vehicle(points: Points, condition: Condition) -> Paint:
     dark = color((0.025, 0.028, 0.032), u)
     beat = u * 3
     pillar = (beat - torch.floor(beat) < 0.1) & is_side
-    glass = is_cabin & between(share, 0.12, 0.9) & (points.level == 0) & ~pillar & between(u, 0.06, 0.94)
-    big = ~is_cabin & (points.tall > 1.5) & (share > 0.55) & (share < 0.88) & (points.level == 0) & ~pillar
+    glass = (
+        is_cabin
+        & between(share, 0.12, 0.9)
+        & (points.level == 0)
+        & ~pillar
+        & between(u, 0.06, 0.94)
+    )
+    big = (
+        ~is_cabin
+        & (points.tall > 1.5)
+        & (share > 0.55)
+        & (share < 0.88)
+        & (points.level == 0)
+        & ~pillar
+    )
     glass |= big & between(u, 0.05, torch.where(points.seed % 2 == 0, 0.95, 0.3))
     albedo = mix(albedo, dark + color(condition.sky_low, u) * 0.12, glass)
     for wheel in (0.2, 0.8):
@@ -41,7 +54,9 @@ def vehicle(points: Points, condition: Condition) -> Paint:
     tone = torch.where(points.face == 2, color((0.9, 0.9, 0.8), u), color((0.7, 0.03, 0.02), u))
     albedo = mix(albedo, tone, lamp)
     lettering = is_side & (points.tall > 1.9) & letters(points.u - 0.5, v - 1.1, 0.4, points.seed)
-    albedo = mix(albedo, palette(cell_noise(points.seed, 3)), lettering & between(u, 0.1, 0.9) & ~glass)
+    albedo = mix(
+        albedo, palette(cell_noise(points.seed, 3)), lettering & between(u, 0.1, 0.9) & ~glass
+    )
     albedo = mix(albedo, color((0.85, 0.88, 0.92), u), (points.level > 0) & (condition.snow > 0.5))
     return Paint(albedo, tone * lamp * (1.2 if condition.lamps > 0 else 0.0))
 
@@ -56,9 +71,14 @@ def foliage(points: Points, condition: Condition) -> Paint:
 
 
 def lamp(points: Points, condition: Condition, run: int) -> Paint:
-    """Paint a lamp that glows if the `run` with this seed has light there; signals (kind 1) always glow."""
+    """Paint a lamp that glows if the `run` with this seed has light there; signals (kind 1) always
+    glow.
+    """
     on = min(1.0, condition.lamps) * lit(points.x, points.y, condition.lamps_lit, run)
-    return Paint(torch.full_like(points.color, 0.6), points.color * torch.where(points.kind == 1, 0.8, 3.0 * on))
+    return Paint(
+        torch.full_like(points.color, 0.6),
+        points.color * torch.where(points.kind == 1, 0.8, 3.0 * on),
+    )
 
 
 def person(points: Points) -> Paint:

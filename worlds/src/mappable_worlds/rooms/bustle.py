@@ -22,23 +22,36 @@ COATS: tuple[Color, ...] = (
     (0.1, 0.2, 0.12),
     (0.5, 0.45, 0.1),
 )
-BAGS: tuple[Color, ...] = ((0.05, 0.05, 0.06), (0.1, 0.15, 0.4), (0.4, 0.1, 0.08), (0.45, 0.33, 0.18))
+BAGS: tuple[Color, ...] = (
+    (0.05, 0.05, 0.06),
+    (0.1, 0.15, 0.4),
+    (0.4, 0.1, 0.08),
+    (0.45, 0.33, 0.18),
+)
 
 
 def clearance(solids: Iterable[Solid], x: Floats, y: Floats, z: Floats) -> Floats:
-    """Return metres from each point to the nearest solid that a robot could touch there; 0 inside a solid."""
+    """Return metres from each point to the nearest solid that a robot could touch there; 0 inside a
+    solid.
+    """
     nearest = np.full(len(x), np.inf)
     left, right, bottom, top = x.min() - 2, x.max() + 2, y.min() - 2, y.max() + 2
     for solid in solids:
         if not (left < solid.x < right and bottom < solid.y < top):
             reach = math.hypot(solid.length, solid.width) / 2
-            if not (left - reach < solid.x < right + reach and bottom - reach < solid.y < top + reach):
+            if not (
+                left - reach < solid.x < right + reach and bottom - reach < solid.y < top + reach
+            ):
                 continue
         cos, sin = math.cos(solid.yaw), math.sin(solid.yaw)
-        along, aside = (x - solid.x) * cos + (y - solid.y) * sin, (y - solid.y) * cos - (x - solid.x) * sin
+        along, aside = (
+            (x - solid.x) * cos + (y - solid.y) * sin,
+            (y - solid.y) * cos - (x - solid.x) * sin,
+        )
         if solid.shape == Shape.BOX:
             away = np.hypot(
-                np.maximum(np.abs(along) - solid.length / 2, 0), np.maximum(np.abs(aside) - solid.width / 2, 0)
+                np.maximum(np.abs(along) - solid.length / 2, 0),
+                np.maximum(np.abs(aside) - solid.width / 2, 0),
             )
         else:
             away = np.maximum(np.hypot(along, aside) - max(solid.length, solid.width) / 2, 0)
@@ -47,7 +60,9 @@ def clearance(solids: Iterable[Solid], x: Floats, y: Floats, z: Floats) -> Float
     return nearest
 
 
-def parked_things(building: Building, poses: Traversal, generator: np.random.Generator) -> list[Solid]:
+def parked_things(
+    building: Building, poses: Traversal, generator: np.random.Generator
+) -> list[Solid]:
     """Return the loose things of a run; none is in the robot's way."""
     things: list[Solid] = []
     for one in building.loose:
@@ -65,8 +80,12 @@ def parked_things(building: Building, poses: Traversal, generator: np.random.Gen
     return things
 
 
-def walking_people(building: Building, poses: Traversal, generator: np.random.Generator) -> list[tuple[int, Solid]]:
-    """Return people who walk along the lanes of the building, in the images in which they may be visible."""
+def walking_people(
+    building: Building, poses: Traversal, generator: np.random.Generator
+) -> list[tuple[int, Solid]]:
+    """Return people who walk along the lanes of the building, in the images in which they may be
+    visible.
+    """
     seconds = (poses.time - poses.time[0]) / 1e9
     lanes = [one for one in building.loose if one.kind == "lane" and _in_reach(one.spot, poses)]
     found: list[tuple[int, Solid]] = []
@@ -74,7 +93,9 @@ def walking_people(building: Building, poses: Traversal, generator: np.random.Ge
         lane = lanes[generator.integers(len(lanes))]
         # Most people start when the robot is near. Otherwise hardly anyone would ever be seen.
         near = np.hypot(poses.x - lane.spot.x, poses.y - lane.spot.y) < IN_SIGHT / 2
-        start = float(generator.choice(seconds[near] if near.any() else seconds)) - float(generator.uniform(0, 10))
+        start = float(generator.choice(seconds[near] if near.any() else seconds)) - float(
+            generator.uniform(0, 10)
+        )
         speed, back = STRIDE * float(generator.uniform(0.7, 1.2)), generator.random() < 0.5
         person = _person(generator)
         images = np.flatnonzero((seconds >= start) & (seconds < start + lane.size / speed))
@@ -134,32 +155,59 @@ def _chair(one: Loose, draw: np.random.Generator) -> list[Solid]:
     ]
     if draw.random() < 0.12:
         body, head = _person(draw)
-        parts += [replace(body, x=-0.02, low=0.5, high=1.08), replace(head, x=-0.02, low=1.08, high=1.33)]
+        parts += [
+            replace(body, x=-0.02, low=0.5, high=1.08),
+            replace(head, x=-0.02, low=1.08, high=1.33),
+        ]
     elif draw.random() < 0.15:
         color = COATS[draw.integers(len(COATS))]
-        parts.append(box(-0.26, 0, 0.06, 0.46, 0.45, 0.97, Material.FABRIC, color, int(draw.integers(1, SEEDS))))
+        parts.append(
+            box(
+                -0.26,
+                0,
+                0.06,
+                0.46,
+                0.45,
+                0.97,
+                Material.FABRIC,
+                color,
+                int(draw.integers(1, SEEDS)),
+            )
+        )
     return [spot.put(part) for part in parts]
 
 
 def _clutter(one: Loose, draw: np.random.Generator) -> list[Solid]:
     """Return a bin, a bag, boxes, or nothing."""
     spot = one.spot.at(float(draw.normal(0, 0.08)), 0, float(draw.normal(0, 0.3)))
-    kind, color, seed = draw.integers(5), BAGS[draw.integers(len(BAGS))], int(draw.integers(1, SEEDS))
+    kind, color, seed = (
+        draw.integers(5),
+        BAGS[draw.integers(len(BAGS))],
+        int(draw.integers(1, SEEDS)),
+    )
     if kind == 0:
-        return [spot.put(Solid(Shape.CYLINDER, 0, 0, 0.3, 0.3, 0, 0.4, Material.PLAIN, color, seed))]
+        return [
+            spot.put(Solid(Shape.CYLINDER, 0, 0, 0.3, 0.3, 0, 0.4, Material.PLAIN, color, seed))
+        ]
     if kind == 1:
         return [spot.put(box(0, 0, 0.4, 0.2, 0, 0.36, Material.FABRIC, color, seed))]
     if kind == 2:
         boxes = [box(0, 0, 0.44, 0.36, 0, 0.32, Material.PLAIN, (0.4, 0.27, 0.14), seed)]
         if draw.random() < 0.5:
-            boxes.append(box(0.03, 0, 0.36, 0.3, 0.32, 0.58, Material.PLAIN, (0.45, 0.31, 0.17), seed + 1))
+            boxes.append(
+                box(0.03, 0, 0.36, 0.3, 0.32, 0.58, Material.PLAIN, (0.45, 0.31, 0.17), seed + 1)
+            )
         return [spot.put(part) for part in boxes]
     return []
 
 
 def _person(draw: np.random.Generator) -> tuple[Solid, Solid]:
     """Return body and head of a person who stands at the origin."""
-    high, color, seed = float(draw.uniform(1.55, 1.9)), COATS[draw.integers(len(COATS))], int(draw.integers(1, SEEDS))
+    high, color, seed = (
+        float(draw.uniform(1.55, 1.9)),
+        COATS[draw.integers(len(COATS))],
+        int(draw.integers(1, SEEDS)),
+    )
     body = Solid(Shape.CYLINDER, 0, 0, 0.42, 0.42, 0, high - 0.25, Material.PERSON, color, seed)
     skin = ((0.6, 0.42, 0.32), (0.35, 0.2, 0.13), (0.72, 0.52, 0.42))[draw.integers(3)]
     head = Solid(Shape.ELLIPSOID, 0, 0, 0.2, 0.2, high - 0.27, high, Material.PERSON, skin, seed)

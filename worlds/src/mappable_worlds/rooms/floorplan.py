@@ -1,7 +1,8 @@
 """The shell of a building: rooms, doors, walls, windows, floors and lamps.
 
-Rooms are rectangles that tile the building. Each room has its own walls just inside, so adjacent rooms can have
-different paint. A room has its own frame: the door wall lies along the first axis, and the second axis leads inward.
+Rooms are rectangles that tile the building. Each room has its own walls just inside, so adjacent
+rooms can have different paint. A room has its own frame: the door wall lies along the first axis,
+and the second axis leads inward.
 """
 
 import math
@@ -40,7 +41,9 @@ class Spot:
     def at(self, x: float, y: float, yaw: float = 0.0, z: float = 0.0) -> "Spot":
         """Convert a spot given in this frame to the world."""
         cos, sin = self._turn
-        return Spot(self.x + x * cos - y * sin, self.y + x * sin + y * cos, self.z + z, self.yaw + yaw)
+        return Spot(
+            self.x + x * cos - y * sin, self.y + x * sin + y * cos, self.z + z, self.yaw + yaw
+        )
 
     def local(self, x: float, y: float) -> tuple[float, float]:
         """Convert a point of the world to this frame."""
@@ -50,7 +53,14 @@ class Spot:
     def put(self, solid: Solid) -> Solid:
         """Convert a solid given in this frame to the world."""
         there = self.at(solid.x, solid.y, solid.yaw)
-        return replace(solid, x=there.x, y=there.y, yaw=there.yaw, low=solid.low + self.z, high=solid.high + self.z)
+        return replace(
+            solid,
+            x=there.x,
+            y=there.y,
+            yaw=there.yaw,
+            low=solid.low + self.z,
+            high=solid.high + self.z,
+        )
 
 
 @dataclass(frozen=True)
@@ -67,9 +77,11 @@ class Style:
 
 @dataclass(frozen=True)
 class Room:
-    """A room or a piece of corridor: a rectangle up to the middle of its walls; `inward` leads away from the door wall.
+    """A room or a piece of corridor: a rectangle up to the middle of its walls; `inward` leads away
+    from the door wall.
 
-    `seed` decides everything inside, so two rooms of one kind, seed and size are copies of each other.
+    `seed` decides everything inside, so two rooms of one kind, seed and size are copies of each
+    other.
     """
 
     kind: str
@@ -87,7 +99,12 @@ class Room:
     @cached_property
     def spot(self) -> Spot:
         """Return the frame of the free inside, with its origin in the corner at the door wall."""
-        corners = [(self.left, self.bottom), (self.left, self.top), (self.right, self.bottom), (self.right, self.top)]
+        corners = [
+            (self.left, self.bottom),
+            (self.left, self.top),
+            (self.right, self.bottom),
+            (self.right, self.top),
+        ]
         turned = Spot(yaw=self.inward - math.pi / 2)
         x, y = min(corners, key=lambda corner: sum(turned.local(*corner)))
         return Spot(x, y, self.z, turned.yaw).at(WALL, WALL)
@@ -108,7 +125,9 @@ class Room:
         return (self.left + self.right) / 2, (self.bottom + self.top) / 2
 
     def walls(self) -> list[tuple[Spot, float]]:
-        """Return door, right, back and left wall in the room's frame, each with its length; a wall faces its +y."""
+        """Return door, right, back and left wall in the room's frame, each with its length; a wall
+        faces its +y.
+        """
         wide, deep = self.size
         return [
             (Spot(0, 0), wide),
@@ -126,9 +145,10 @@ class Room:
 class Door:
     """A door in a wall at (x, y); `inward` points into the room that it belongs to.
 
-    `opened` is the angle of the leaf in radians. 0 is closed, a right angle or more is out of the way, and None means
-    no leaf. A leaf that `swings` has another angle every day. `hinge` is -1 or 1. An `arch` is as high as the room, and
-    joins two pieces of a corridor. `plate` is the seed of the name plate next to the door.
+    `opened` is the angle of the leaf in radians. 0 is closed, a right angle or more is out of the
+    way, and None means no leaf. A leaf that `swings` has another angle every day. `hinge` is -1 or
+    1. An `arch` is as high as the room, and joins two pieces of a corridor. `plate` is the seed of
+    the name plate next to the door.
     """
 
     x: float
@@ -146,7 +166,9 @@ class Door:
 
     @property
     def spot(self) -> Spot:
-        """Return the frame of the door: its origin is in the middle of the wall, and +y points into the room."""
+        """Return the frame of the door: its origin is in the middle of the wall, and +y points into
+        the room.
+        """
         return Spot(self.x, self.y, self.z, self.inward - math.pi / 2)
 
     def leaf(self, opened: float) -> Solid:
@@ -156,7 +178,17 @@ class Door:
         reach = self.width / 2
         middle = self.spot.at(x + reach * math.cos(turn), y + reach * math.sin(turn), turn)
         return middle.put(
-            box(0, 0, self.width - 0.04, 0.045, 0.01, DOOR_HIGH - 0.02, Material.DOOR, self.color, self.seed)
+            box(
+                0,
+                0,
+                self.width - 0.04,
+                0.045,
+                0.01,
+                DOOR_HIGH - 0.02,
+                Material.DOOR,
+                self.color,
+                self.seed,
+            )
         )
 
 
@@ -164,8 +196,8 @@ class Door:
 class Loose:
     """A spot where something stands that changes every day.
 
-    `kind` is "chair", "papers", "clutter" (a bin, a bag, a box or nothing), "coat", or "lane" (where people walk,
-    `size` metres straight on).
+    `kind` is "chair", "papers", "clutter" (a bin, a bag, a box or nothing), "coat", or "lane"
+    (where people walk, `size` metres straight on).
     """
 
     kind: str
@@ -199,19 +231,27 @@ def box(
     return Solid(Shape.BOX, x, y, length, width, low, high, material, color, seed)
 
 
-def gaps(room: Room, wall: Spot, length: float, doors: Sequence[Door]) -> list[tuple[float, float, Door]]:
+def gaps(
+    room: Room, wall: Spot, length: float, doors: Sequence[Door]
+) -> list[tuple[float, float, Door]]:
     """Return the intervals along a wall of a room that its doors leave open."""
     there = room.spot.at(wall.x, wall.y, wall.yaw)
     found = []
     for door in doors:
         along, away = there.local(door.x, door.y)
-        if abs(away + WALL) < 0.02 and -WALL < along < length + WALL and room.z - 0.1 < door.z < room.z + room.height:
+        if (
+            abs(away + WALL) < 0.02
+            and -WALL < along < length + WALL
+            and room.z - 0.1 < door.z < room.z + room.height
+        ):
             found.append((along - door.width / 2, along + door.width / 2, door))
     return sorted(found, key=lambda gap: gap[0])
 
 
 def windows(room: Room, rooms: Sequence[Room], doors: Sequence[Door]) -> list[tuple[int, float]]:
-    """Return the windows of a room: wall number and metres along it; only where nothing is built outside."""
+    """Return the windows of a room: wall number and metres along it; only where nothing is built
+    outside.
+    """
     found = []
     for number, (wall, length) in enumerate(room.walls()):
         there = room.spot.at(wall.x, wall.y, wall.yaw)
@@ -219,7 +259,9 @@ def windows(room: Room, rooms: Sequence[Room], doors: Sequence[Door]) -> list[tu
         taken = gaps(room, wall, length, doors)
         for along in (np.arange(count) + 0.5) * length / max(count, 1):
             ends = [there.at(along + side * WINDOW_WIDTH / 2, -0.5) for side in (-1, 1)]
-            outside = not any(other.holds(end.x, end.y, room.z + 1) for other in rooms for end in ends)
+            outside = not any(
+                other.holds(end.x, end.y, room.z + 1) for other in rooms for end in ends
+            )
             if outside and all(abs(along - (start + end) / 2) > 1.5 for start, end, _ in taken):
                 found.append((number, float(along)))
     return found
@@ -240,18 +282,57 @@ def shell(
     for wall, length in walls:
         there = room.spot.at(wall.x, wall.y, wall.yaw)
         for start, end, low, high in _pieces(room, length, gaps(room, wall, length, doors)):
-            piece = box((start + end) / 2, -WALL / 2, end - start, WALL, low, high, Material.WALL, paint, wall_seed)
+            piece = box(
+                (start + end) / 2,
+                -WALL / 2,
+                end - start,
+                WALL,
+                low,
+                high,
+                Material.WALL,
+                paint,
+                wall_seed,
+            )
             solids.append(there.put(piece))
     for number, along in windows(room, rooms, doors):
         wall, _ = walls[number]
         tall = room.height > STORY  # the lower part of a tall hall is for the ramp
         there = room.spot.at(wall.x, wall.y, wall.yaw).at(along, 0, z=STORY if tall else 0.0)
         parts = [
-            box(0, 0, WINDOW_WIDTH, 0.06, SILL, WINDOW_HIGH, Material.WINDOW, (0.85, 0.85, 0.85), window_seed),
-            box(0, 0.08, WINDOW_WIDTH + 0.1, 0.16, SILL - 0.04, SILL, Material.PLAIN, (0.8, 0.8, 0.78)),
+            box(
+                0,
+                0,
+                WINDOW_WIDTH,
+                0.06,
+                SILL,
+                WINDOW_HIGH,
+                Material.WINDOW,
+                (0.85, 0.85, 0.85),
+                window_seed,
+            ),
+            box(
+                0,
+                0.08,
+                WINDOW_WIDTH + 0.1,
+                0.16,
+                SILL - 0.04,
+                SILL,
+                Material.PLAIN,
+                (0.8, 0.8, 0.78),
+            ),
         ]
         if not tall:
-            radiator = box(0, 0.07, WINDOW_WIDTH - 0.3, 0.1, 0.12, 0.72, Material.PLAIN, (0.8, 0.8, 0.8), window_seed)
+            radiator = box(
+                0,
+                0.07,
+                WINDOW_WIDTH - 0.3,
+                0.1,
+                0.12,
+                0.72,
+                Material.PLAIN,
+                (0.8, 0.8, 0.8),
+                window_seed,
+            )
             parts.append(radiator)
         solids += [there.put(part) for part in parts]
         outside = there.at(0, -WALL / 2, -math.pi / 2)
@@ -260,7 +341,9 @@ def shell(
     across, up, (x, y) = room.right - room.left, room.top - room.bottom, room.middle
     decks = [
         Deck(x, y, across, up, room.z, floor, floor_color, floor_seed),
-        Deck(x, y, across, up, room.z + room.height, Material.CEILING, (0.85, 0.85, 0.83), floor_seed),
+        Deck(
+            x, y, across, up, room.z + room.height, Material.CEILING, (0.85, 0.85, 0.83), floor_seed
+        ),
     ]
     grid = [max(1, round(length / LAMP_EVERY)) for length in room.size]
     lamps = []
@@ -274,8 +357,12 @@ def door_solids(door: Door) -> list[Solid]:
     """Build the frame around a door, and its leaf if the leaf does not swing."""
     if door.arch:
         return []
-    deep, proud = 2 * WALL + 0.04, 0.01  # deeper than the wall, because two faces in one plane would flicker
-    frame = [box(side * (door.width / 2 + 0.04 - proud), 0, 0.08, deep, 0, DOOR_HIGH + 0.06) for side in (-1, 1)]
+    # Deeper than the wall, because two faces in one plane would flicker.
+    deep, proud = 2 * WALL + 0.04, 0.01
+    frame = [
+        box(side * (door.width / 2 + 0.04 - proud), 0, 0.08, deep, 0, DOOR_HIGH + 0.06)
+        for side in (-1, 1)
+    ]
     frame.append(box(0, 0, door.width, deep, DOOR_HIGH - proud, DOOR_HIGH + 0.06))
     solids = [door.spot.put(replace(part, color=door.color)) for part in frame]
     return solids if door.opened is None or door.swings else [*solids, door.leaf(door.opened)]

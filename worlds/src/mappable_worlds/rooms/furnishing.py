@@ -49,7 +49,9 @@ def _meeting(inside: Interior) -> None:
         if inside.stand(Spot(inside.wide * x, inside.deep * y), inside.make.table(3.2, 1.3, 4)):
             break
     inside.board(1, 0.5, 2.4, (0.85, 0.85, 0.85))
-    screen = box(0, 0, 1.7, 0.06, 1.0, 1.95, Material.SCREEN, (0.03, 0.03, 0.03), inside.make.seed())
+    screen = box(
+        0, 0, 1.7, 0.06, 1.0, 1.95, Material.SCREEN, (0.03, 0.03, 0.03), inside.make.seed()
+    )
     inside.hang(3, inside.deep * 0.5, screen)
     inside.against(3, inside.make.cabinet(1.8, 0.45, 0.8), 0.5)
     inside.against(2, inside.make.plant(), 0.03)
@@ -61,7 +63,9 @@ def _library(inside: Interior) -> None:
         for share in (0.15, 0.5, 0.85):
             inside.against(wall, inside.make.shelf(2.0), share)
     for x in (0.12, 0.4, 0.68):
-        inside.stand(Spot(inside.wide * x, inside.deep * 0.58), two_sided(inside.make.shelf(1.8, 0.3, 1.8)))
+        inside.stand(
+            Spot(inside.wide * x, inside.deep * 0.58), two_sided(inside.make.shelf(1.8, 0.3, 1.8))
+        )
     inside.against(2, inside.make.desk(1.6, 0), 0.5)
     inside.against(0, inside.make.sofa(1.0), 0.95)
 
@@ -107,7 +111,9 @@ def _archive(inside: Interior) -> None:
     for wall in (1, 2, 3):
         for share in (0.2, 0.55, 0.9):
             inside.against(wall, inside.make.cabinet(1.4, 0.5, 2.0 if wall != 2 else 0.85), share)
-    inside.stand(Spot(inside.wide * 0.45, inside.deep * 0.62), two_sided(inside.make.cabinet(1.6, 0.45, 1.6)))
+    inside.stand(
+        Spot(inside.wide * 0.45, inside.deep * 0.62), two_sided(inside.make.cabinet(1.6, 0.45, 1.6))
+    )
     inside.against(0, inside.make.desk(1.4), 0.95)
 
 
@@ -152,9 +158,15 @@ KINDS: dict[str, Callable[[Interior], None]] = {
 
 
 def furnish(
-    room: Room, rooms: Sequence[Room], doors: Sequence[Door], ways: Sequence[Floats], prints: Sequence[Print]
+    room: Room,
+    rooms: Sequence[Room],
+    doors: Sequence[Door],
+    ways: Sequence[Floats],
+    prints: Sequence[Print],
 ) -> Interior:
-    """Furnish a room, but keep the `ways` (polylines in the world) and its doors free; the ramp's hall stays empty."""
+    """Furnish a room, but keep the `ways` (polylines in the world) and its doors free; the ramp's
+    hall stays empty.
+    """
     inside = Interior(room, rooms, doors, ways)
     if room.kind == "ramp":
         return inside

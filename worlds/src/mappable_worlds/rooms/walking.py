@@ -24,14 +24,18 @@ YAW_SD, PITCH_SD = math.radians(2.0), math.radians(0.3)
 FIRST_DAY, DAY, SECOND = 1_735_689_600, 86_400, 10**9  # 2025-01-01 in seconds since 1970
 
 
-def traverse(world: Building, route: str, *, spacing: float, seed: int, alone: bool = False) -> Traversal:
+def traverse(
+    world: Building, route: str, *, spacing: float, seed: int, alone: bool = False
+) -> Traversal:
     """Drive along a route, with an image every `spacing` metres and every 15 degrees of turning.
 
-    Each seed is a run on another day: with another offset from the route and, if not `alone`, with other loose things
-    and other people.
+    Each seed is a run on another day: with another offset from the route and, if not `alone`, with
+    other loose things and other people.
     """
     if route not in world.routes:
-        raise BadInputError(f"this world has no route {route!r}: use one of {', '.join(sorted(world.routes))}")
+        raise BadInputError(
+            f"this world has no route {route!r}: use one of {', '.join(sorted(world.routes))}"
+        )
     if not spacing > 0:
         raise BadInputError(f"spacing must be above 0 metres, got {spacing}")
     line = np.column_stack([world.routes[route].points, world.routes[route].z])
@@ -48,7 +52,11 @@ def traverse(world: Building, route: str, *, spacing: float, seed: int, alone: b
     generator = np.random.default_rng([seed, 22])
     yaw = wrap(yaw + YAW_SD * _slow(len(at), 6.0, generator))
     pitch = PITCH_SD * _slow(len(at), 1.5, generator)
-    start = FIRST_DAY + int(generator.integers(365)) * DAY + int(generator.integers(8 * 3600, 18 * 3600))
+    start = (
+        FIRST_DAY
+        + int(generator.integers(365)) * DAY
+        + int(generator.integers(8 * 3600, 18 * 3600))
+    )
     seconds = at / SPEED + turned / TURN_SPEED
     time: Ints = start * SECOND + np.round((seconds - seconds[0]) * SECOND).astype(np.int64)
     poses = Traversal(x, y, z, yaw, pitch, time)
@@ -62,7 +70,9 @@ def traverse(world: Building, route: str, *, spacing: float, seed: int, alone: b
 def _schedule(
     line: Floats, along: Floats, spacing: float, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """Return, per image, the metres driven, the heading (radians, not wrapped), and the radians turned on the spot."""
+    """Return, per image, the metres driven, the heading (radians, not wrapped), and the radians
+    turned on the spot.
+    """
     headings = np.arctan2(*np.diff(line[:, :2], axis=0).T[::-1])
     at: list[float] = []
     yaw: list[float] = []
@@ -76,9 +86,16 @@ def _schedule(
             turn = float(wrap(toward + (math.pi if backwards else 0.0) - heading))
             backwards = max(0, backwards - 1)
             if abs(wrap(toward - headings[leg - 1])) > DEAD_END:
-                # If both directions are equally short, either is used. Sometimes the robot makes a full turn.
-                turn = abs(turn) * generator.choice([-1.0, 1.0]) if abs(turn) > math.pi - 1e-6 else turn
-                turn += float(generator.choice([-1, 1]) * 2 * math.pi * (generator.random() < LOOK_ROUND))
+                # If both directions are equally short, either is used. Sometimes the robot makes a
+                # full turn.
+                turn = (
+                    abs(turn) * generator.choice([-1.0, 1.0])
+                    if abs(turn) > math.pi - 1e-6
+                    else turn
+                )
+                turn += float(
+                    generator.choice([-1, 1]) * 2 * math.pi * (generator.random() < LOOK_ROUND)
+                )
             steps = round(abs(turn) / TURN_STEP) if abs(turn) > SHARP else 0
             for step in range(1, steps + 1):
                 at.append(float(along[leg]))
@@ -94,7 +111,9 @@ def _schedule(
 
 
 def _way_back(line: Floats, leg: int) -> int:
-    """Count the next legs that retrace the last ones, at most three: the robot leaves a room as it came in."""
+    """Count the next legs that retrace the last ones, at most three: the robot leaves a room as it
+    came in.
+    """
     legs = 0
     while legs < 3 and leg + legs + 1 < len(line) and legs < leg:
         if not np.allclose(line[leg + legs + 1, :2], line[leg - legs - 1, :2], atol=1e-6):
@@ -104,27 +123,39 @@ def _way_back(line: Floats, leg: int) -> int:
 
 
 def _offsets(at: Floats, generator: np.random.Generator) -> Floats:
-    """Return offsets (n, 2) from the route in metres: one per run, plus a slow wander; constant while turning."""
+    """Return offsets (n, 2) from the route in metres: one per run, plus a slow wander; constant
+    while turning.
+    """
     whole = np.clip(generator.normal(0, OFFSET_SD, 2), -OFFSET_MOST, OFFSET_MOST)
     grid = np.arange(0.0, at[-1] + 1.0, 0.5)
-    wander = [np.clip(0.05 * _slow(len(grid), 8.0, generator), -WANDER_MOST, WANDER_MOST) for _ in range(2)]
+    wander = [
+        np.clip(0.05 * _slow(len(grid), 8.0, generator), -WANDER_MOST, WANDER_MOST)
+        for _ in range(2)
+    ]
     return whole + np.stack([np.interp(at, grid, one) for one in wander], axis=1)
 
 
 def _slow(count: int, width: float, generator: np.random.Generator) -> Floats:
     """Return noise of unit variance that changes over about `width` samples."""
     reach = int(4 * width) + 1
-    smooth = gaussian_filter1d(generator.normal(size=count + 2 * reach), width, mode="constant")[reach:-reach]
+    smooth = gaussian_filter1d(generator.normal(size=count + 2 * reach), width, mode="constant")[
+        reach:-reach
+    ]
     return np.asarray(smooth * math.sqrt(2 * math.sqrt(math.pi) * width))
 
 
 def _ground(scene: Scene, x: Floats, y: Floats, z: Floats) -> Floats:
-    """Return the height of the floor or ramp under each pose: the one nearest to the height of the route."""
+    """Return the height of the floor or ramp under each pose: the one nearest to the height of the
+    route.
+    """
     best, nearest = z.copy(), np.full(len(z), 0.5)
     for deck in scene.decks:
         if deck.material != Material.CEILING:
             height = deck.z + deck.slope[0] * (x - deck.x) + deck.slope[1] * (y - deck.y)
             over = (np.abs(x - deck.x) <= deck.length / 2) & (np.abs(y - deck.y) <= deck.width / 2)
             closer = over & (np.abs(height - z) < nearest)
-            best, nearest = np.where(closer, height, best), np.where(closer, np.abs(height - z), nearest)
+            best, nearest = (
+                np.where(closer, height, best),
+                np.where(closer, np.abs(height - z), nearest),
+            )
     return best

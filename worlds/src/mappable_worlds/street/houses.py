@@ -1,7 +1,7 @@
 """Build houses and gardens along the roads, and the pool of facades that look alike on purpose.
 
-A house is one box whose yaw runs along its road, with the front to the right of the yaw. So two houses of one design
-show the same face to the road, on either side of it.
+A house is one box whose yaw runs along its road, with the front to the right of the yaw. So two
+houses of one design show the same face to the road, on either side of it.
 """
 
 import math
@@ -74,13 +74,18 @@ class Filling:
     houses: int = 0
 
 
-def fill(roads: Sequence[Road], palettes: Sequence[Sequence[Color]], seeds: Sequence[int]) -> Filling:
-    """Build along both sides of every road; `palettes` has wall colors per road, `seeds` start the random streams."""
+def fill(
+    roads: Sequence[Road], palettes: Sequence[Sequence[Color]], seeds: Sequence[int]
+) -> Filling:
+    """Build along both sides of every road; `palettes` has wall colors per road, `seeds` start the
+    random streams.
+    """
     plots, built = Plots(roads), Filling()
     pool = _pool(np.random.default_rng([*seeds, 0]))
     patterns = {
         (style, palette): [
-            _design(style, palette, np.random.default_rng([*seeds, 3, number])) for number in range(PATTERNS)
+            _design(style, palette, np.random.default_rng([*seeds, 3, number]))
+            for number in range(PATTERNS)
         ]
         for style in STYLES
         for palette in {tuple(palette) for palette in palettes}
@@ -153,16 +158,25 @@ def _build_side(
 
 
 def _design(
-    style: str, palette: Sequence[Color], generator: np.random.Generator, pattern: Design | None = None
+    style: str,
+    palette: Sequence[Color],
+    generator: np.random.Generator,
+    pattern: Design | None = None,
 ) -> Design:
-    """Return an ordinary house. A row follows one pattern; only doors, curtains and signs (the seed) differ."""
+    """Return an ordinary house. A row follows one pattern; only doors, curtains and signs (the
+    seed) differ.
+    """
     frontage, height = generator.uniform(6, 14), generator.uniform(6, 15)
     roof = generator.uniform(1.5, 4.0) if generator.random() < 0.6 else 0.0
     shade = generator.uniform(0.88, 1.12)
     depth, color, seed = generator.uniform(8, 12), pick(generator, palette), new_seed(generator)
     if pattern and style != "mixed":
         return replace(pattern, seed=seed)
-    painted: Color = (min(1.0, color[0] * shade), min(1.0, color[1] * shade), min(1.0, color[2] * shade))
+    painted: Color = (
+        min(1.0, color[0] * shade),
+        min(1.0, color[1] * shade),
+        min(1.0, color[2] * shade),
+    )
     if style == "terrace":
         frontage, height, roof = 0.5 * frontage + 3, 0.5 * height + 3.5, max(roof, 1.5)
     if style == "villas":
@@ -172,14 +186,18 @@ def _design(
     return Design(frontage, depth, height, roof, painted, seed, int(generator.integers(KINDS)))
 
 
-def _build_house(side: Side, along: float, setback: float, design: Design, plots: Plots, built: Filling) -> bool:
+def _build_house(
+    side: Side, along: float, setback: float, design: Design, plots: Plots, built: Filling
+) -> bool:
     middle, front = along + design.frontage / 2, side.front + setback
     place = side.at(middle, front + design.depth / 2)
     yaw = side.facing + math.pi / 2
     if not plots.take(place, (design.frontage, design.depth), yaw):
         return False
     size = (design.frontage, design.depth)
-    house = upright(place, size, (0.0, design.height), yaw, Material.FACADE, design.color, design.seed)
+    house = upright(
+        place, size, (0.0, design.height), yaw, Material.FACADE, design.color, design.seed
+    )
     built.solids.append(replace(house, roof=design.roof, kind=design.kind))
     built.houses += 1
     if design.group:
@@ -187,29 +205,45 @@ def _build_house(side: Side, along: float, setback: float, design: Design, plots
     return True
 
 
-def _garden(side: Side, along: float, plots: Plots, built: Filling, generator: np.random.Generator) -> float:
-    """Build a gap with a wall or a fence in front and trees behind, if there is space; return where to continue."""
+def _garden(
+    side: Side, along: float, plots: Plots, built: Filling, generator: np.random.Generator
+) -> float:
+    """Build a gap with a wall or a fence in front and trees behind, if there is space; return where
+    to continue.
+    """
     length = generator.uniform(5, 9)
     if not _boundary(side, along, length, side.front + 0.15, plots, built, generator):
         return along
     for _ in range(int(generator.integers(1, 3))):
-        place = side.at(along + generator.uniform(1, length - 1), side.front + generator.uniform(2.5, 7))
+        place = side.at(
+            along + generator.uniform(1, length - 1), side.front + generator.uniform(2.5, 7)
+        )
         if plots.take(place, (1.0, 1.0), side.yaw):
             built.solids += tree(place, generator.uniform(1.4, 2.6), generator)
     return along + length
 
 
 def _boundary(
-    side: Side, along: float, length: float, out: float, plots: Plots, built: Filling, generator: np.random.Generator
+    side: Side,
+    along: float,
+    length: float,
+    out: float,
+    plots: Plots,
+    built: Filling,
+    generator: np.random.Generator,
 ) -> bool:
-    """Build a garden wall or a fence, `length` metres along the road; return whether there was space."""
+    """Build a garden wall or a fence, `length` metres along the road; return whether there was
+    space.
+    """
     kind, height = generator.random(), generator.uniform(0.9, 1.9)
     place = side.at(along + length / 2, out)
     material, colors = (Material.BRICK, WALLS) if kind < 0.5 else (Material.FENCE, FENCES)
     color, seed = pick(generator, colors), new_seed(generator)
     if not plots.take(place, (length, 0.25), side.yaw):
         return False
-    built.solids.append(upright(place, (length, 0.2), (0.0, height), side.yaw, material, color, seed))
+    built.solids.append(
+        upright(place, (length, 0.2), (0.0, height), side.yaw, material, color, seed)
+    )
     return True
 
 
@@ -230,10 +264,14 @@ def _front_garden(
 
 
 def _square(side: Side, plots: Plots, built: Filling, generator: np.random.Generator) -> None:
-    """Build an open square halfway along the road: trees, benches, a billboard and a fence at the back."""
+    """Build an open square halfway along the road: trees, benches, a billboard and a fence at the
+    back.
+    """
     length, depth = SQUARE
     start = (side.length - length) / 2
-    if not plots.take(side.at(side.length / 2, side.front + depth / 2 + 0.05), (length, depth), side.yaw):
+    if not plots.take(
+        side.at(side.length / 2, side.front + depth / 2 + 0.05), (length, depth), side.yaw
+    ):
         return
     for along in np.arange(start + 3, start + length - 2, 6.5):
         place = side.at(float(along), side.front + generator.uniform(3, depth - 4))
@@ -241,13 +279,26 @@ def _square(side: Side, plots: Plots, built: Filling, generator: np.random.Gener
     for along in (start + 6.5, start + length - 7):
         built.solids += bench(side, along, side.front + 1.6, generator)
     built.solids += board(side, start + length / 2, side.front + depth - 2.0, generator)
-    place, heights = side.at(side.length / 2, side.front + depth - 0.2), (0.0, generator.uniform(1.0, 1.6))
+    place, heights = (
+        side.at(side.length / 2, side.front + depth - 0.2),
+        (0.0, generator.uniform(1.0, 1.6)),
+    )
     built.solids.append(
-        upright(place, (length, 0.15), heights, side.yaw, Material.FENCE, pick(generator, FENCES), new_seed(generator))
+        upright(
+            place,
+            (length, 0.15),
+            heights,
+            side.yaw,
+            Material.FENCE,
+            pick(generator, FENCES),
+            new_seed(generator),
+        )
     )
 
 
 def sunk(solid: Solid, metres: float) -> Solid:
-    """Return the solid with foundations, for sloping ground; solids with a small footprint need none."""
+    """Return the solid with foundations, for sloping ground; solids with a small footprint need
+    none.
+    """
     shallow = solid.low != 0.0 or solid.shape is not Shape.BOX
     return solid if shallow else replace(solid, low=-metres)

@@ -23,16 +23,23 @@ class Plots:
         outline = np.linspace(-1, 1, 5)
         edge = np.ones(5)
         self.rim = np.concatenate(
-            [np.stack(pair, axis=1) for pair in ((outline, edge), (outline, -edge), (edge, outline), (-edge, outline))]
+            [
+                np.stack(pair, axis=1)
+                for pair in ((outline, edge), (outline, -edge), (edge, outline), (-edge, outline))
+            ]
         )
 
     def around(self, side: Side) -> None:
         """From now on, check only what lies near this side, because nothing else can block it."""
         line = np.array([side.at(along, 0.0) for along in np.linspace(0, side.length, 9)])
         near = self.network.distance(line).min(axis=0) < SIGHT
-        self.near_roads = Network([road for road, close in zip(self.roads, near, strict=True) if close])
+        self.near_roads = Network(
+            [road for road, close in zip(self.roads, near, strict=True) if close]
+        )
         every = np.array(self.boxes).reshape(-1, 6)
-        self.near_boxes = every[np.linalg.norm(every[:, :2] - line[4], axis=1) < SIGHT + side.length / 2]
+        self.near_boxes = every[
+            np.linalg.norm(every[:, :2] - line[4], axis=1) < SIGHT + side.length / 2
+        ]
 
     def take(self, place: tuple[float, float], size: tuple[float, float], yaw: float) -> bool:
         """Take a rectangle of `size` (along yaw, across) if it is free; return whether it was."""
@@ -46,7 +53,9 @@ class Plots:
     def _meets_road(self, mine: Floats) -> bool:
         x, y, cosine, sine, length, width = mine
         along, across = self.rim[:, 0] * length, self.rim[:, 1] * width
-        points = np.stack([x + along * cosine - across * sine, y + along * sine + across * cosine], axis=1)
+        points = np.stack(
+            [x + along * cosine - across * sine, y + along * sine + across * cosine], axis=1
+        )
         roads = self.near_roads
         if (roads.distance(points) < roads.front - 0.01).any():
             return True
@@ -59,10 +68,14 @@ class Plots:
         return bool((np.hypot(along, across) < np.tile(roads.front, 2) - 0.01).any())
 
     def _meets_another(self, mine: Floats) -> bool:
-        """Return True if the rectangle overlaps another; if not, one of their four axes separates the two."""
+        """Return True if the rectangle overlaps another; if not, one of their four axes separates
+        the two.
+        """
         reach = math.hypot(mine[4], mine[5])
         others = self.near_boxes
-        near = (np.abs(others[:, :2] - mine[:2]) < (reach + others[:, 4] + others[:, 5])[:, None]).all(axis=1)
+        near = (
+            np.abs(others[:, :2] - mine[:2]) < (reach + others[:, 4] + others[:, 5])[:, None]
+        ).all(axis=1)
         others = others[near]
         if not len(others):
             return False

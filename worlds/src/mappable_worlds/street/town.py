@@ -1,7 +1,8 @@
 """Build the street world: a town of jittered blocks, and a second town far away.
 
-Route "main" is for the map. "wing" has streets next to "main" that "main" never enters. "region-b" is the second town.
-"leaving" begins on "main" and leaves the map. With hills, there is one small town, with "main" only.
+Route "main" is for the map. "wing" has streets next to "main" that "main" never enters. "region-b"
+is the second town. "leaving" begins on "main" and leaves the map. With hills, there is one small
+town, with "main" only.
 """
 
 import math
@@ -23,7 +24,8 @@ Node = tuple[int, int]  # column and row of a junction
 COLUMN_STEP, ROW_STEP = (72.0, 90.0), (68.0, 84.0)  # metres between streets
 JITTER = 9.0  # metres by which a junction may deviate from its grid
 WIDTH = (7.0, 11.0)
-PAVEMENT, NARROW_PAVEMENT = (2.0, 3.5), (2.8, 3.5)  # on narrow roads, cars park half on the pavement
+# On narrow roads, cars park half on the pavement.
+PAVEMENT, NARROW_PAVEMENT = (2.0, 3.5), (2.8, 3.5)
 DROPPED = 0.18  # share of the streets without a route that are removed, so that blocks differ
 AWAY = 360.0  # metres between the two towns
 BEYOND = 700.0  # metres of open ground around the towns
@@ -31,9 +33,11 @@ MARGIN = 12.0  # metres from a junction where a route begins or ends
 MAIN_LENGTH = 1260.0
 WING_ROOM = 30.0  # metres from "main" at which "wing" begins
 LEAVING_LEAD = 100.0  # metres that "leaving" shares with "main"
-FOUNDATION = 0.8  # metres that walls reach into sloping ground: more than the ground rises over half a house
+# Metres that walls reach into sloping ground: more than the ground rises over half a house.
+FOUNDATION = 0.8
 
-# columns count from the start of "main"; the town has two more columns in the west and one more in the east
+# columns count from the start of "main"; the town has two more columns in the west and one more in
+# the east
 TOWN = (range(-2, 6), range(5))
 MAIN: tuple[Node, ...] = (
     *((0, 0), (1, 0), (1, 1), (2, 1), (3, 1), (3, 2), (2, 2), (1, 2), (1, 1), (2, 1), (3, 1)),
@@ -44,28 +48,47 @@ LEAVING: tuple[Node, ...] = ((3, 2), (2, 2), (1, 2), (0, 2), (-1, 2), (-2, 2), (
 SECOND_TOWN = (range(5), range(3))
 REGION_B: tuple[Node, ...] = ((0, 0), (1, 0), (1, 1), (2, 1), (2, 2), (3, 2), (3, 1), (4, 1))
 HILL_TOWN = (range(4), range(3))
-HILL_MAIN: tuple[Node, ...] = ((0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (2, 1), (1, 1), (1, 2), (0, 2))
+HILL_MAIN: tuple[Node, ...] = (
+    (0, 0),
+    (1, 0),
+    (2, 0),
+    (3, 0),
+    (3, 1),
+    (2, 1),
+    (1, 1),
+    (1, 2),
+    (0, 2),
+)
 
 
 class _Town:
     """Junctions on a jittered, bent grid, and the streets between neighbors.
 
-    Streets of one row or column have the same width. Streets that no route needs may be missing, but every junction
-    keeps at least two streets.
+    Streets of one row or column have the same width. Streets that no route needs may be missing,
+    but every junction keeps at least two streets.
     """
 
-    def __init__(self, grid: tuple[range, range], corner: tuple[float, float], stream: Sequence[int]) -> None:
+    def __init__(
+        self, grid: tuple[range, range], corner: tuple[float, float], stream: Sequence[int]
+    ) -> None:
         columns, rows = grid
         self.generator = np.random.default_rng([*stream, 0])
-        across = corner[0] + np.concatenate([[0.0], np.cumsum(self.generator.uniform(*COLUMN_STEP, len(columns) - 1))])
-        up = corner[1] + np.concatenate([[0.0], np.cumsum(self.generator.uniform(*ROW_STEP, len(rows) - 1))])
+        across = corner[0] + np.concatenate(
+            [[0.0], np.cumsum(self.generator.uniform(*COLUMN_STEP, len(columns) - 1))]
+        )
+        up = corner[1] + np.concatenate(
+            [[0.0], np.cumsum(self.generator.uniform(*ROW_STEP, len(rows) - 1))]
+        )
         bend, lean = self.generator.uniform(0, 2 * math.pi, 2)
         self.nodes: dict[Node, tuple[float, float]] = {}
         for x, column in zip(across, columns, strict=True):
             for y, row in zip(up, rows, strict=True):
                 shift = self.generator.uniform(-JITTER, JITTER, 2)
                 bent = 8 * math.sin(y / 50 + lean), 12 * math.sin(x / 80 + bend)
-                self.nodes[column, row] = float(x + shift[0] + bent[0]), float(y + shift[1] + bent[1])
+                self.nodes[column, row] = (
+                    float(x + shift[0] + bent[0]),
+                    float(y + shift[1] + bent[1]),
+                )
         self.widths = {("column", column): self._profile() for column in columns}
         self.widths |= {("row", row): self._profile() for row in rows}
 
@@ -94,7 +117,12 @@ class _Town:
             else:
                 kept.append((one, two))
         return [
-            Road(self.nodes[one], self.nodes[two], *self.profile(one, two), seed=int(self.generator.integers(1 << 30)))
+            Road(
+                self.nodes[one],
+                self.nodes[two],
+                *self.profile(one, two),
+                seed=int(self.generator.integers(1 << 30)),
+            )
             for one, two in kept
         ]
 
@@ -141,10 +169,20 @@ def _hill_world(seed: int) -> World:
     half, reach = rise / slope / 2, 2 * BEYOND
     decks = [
         Deck(middle - half - reach / 2, 0.0, reach, 2 * reach, 0.0, Material.ASPHALT),
-        Deck(middle, 0.0, 2 * half, 2 * reach, rise / 2, Material.ASPHALT, slope=(rise / half / 2, 0.0)),
+        Deck(
+            middle,
+            0.0,
+            2 * half,
+            2 * reach,
+            rise / 2,
+            Material.ASPHALT,
+            slope=(rise / half / 2, 0.0),
+        ),
         Deck(middle + half + reach / 2, 0.0, reach, 2 * reach, rise, Material.ASPHALT),
     ]
-    return _furnished(roads, [BRICK_TOWN] * len(roads), {"main": town.drive(HILL_MAIN)}, decks, seed)
+    return _furnished(
+        roads, [BRICK_TOWN] * len(roads), {"main": town.drive(HILL_MAIN)}, decks, seed
+    )
 
 
 def _furnished(
@@ -154,10 +192,17 @@ def _furnished(
     decks: Sequence[Deck],
     seed: int,
 ) -> World:
-    """Return a world with the given roads and routes, and everything along them, on the ground of the given decks."""
+    """Return a world with the given roads and routes, and everything along them, on the ground of
+    the given decks.
+    """
     built = fill(roads, palettes, [seed, 4])
-    things, lamps = furnish(sides(roads), Network(roads), np.concatenate(list(lines.values())), [seed, 5])
-    lamps = [replace(lamp, z=lamp.z + height) for lamp, height in zip(lamps, _heights(lamps, decks), strict=True)]
+    things, lamps = furnish(
+        sides(roads), Network(roads), np.concatenate(list(lines.values())), [seed, 5]
+    )
+    lamps = [
+        replace(lamp, z=lamp.z + height)
+        for lamp, height in zip(lamps, _heights(lamps, decks), strict=True)
+    ]
     scene = Scene(_on_ground(built.solids + things, decks), decks, roads, lamps)
     routes = {name: Route(points, ground_height(decks, points)) for name, points in lines.items()}
     both = zip(built.aliases, _heights(built.aliases, decks), strict=True)
@@ -176,5 +221,7 @@ def _on_ground(solids: Sequence[Solid], decks: Sequence[Deck]) -> list[Solid]:
 
 def _heights(things: Sequence[Solid | Lamp | Alias], decks: Sequence[Deck]) -> list[float]:
     """Return the height of the ground below each thing."""
-    heights: list[float] = ground_height(decks, np.array([(one.x, one.y) for one in things])).tolist()
+    heights: list[float] = ground_height(
+        decks, np.array([(one.x, one.y) for one in things])
+    ).tolist()
     return heights

@@ -84,7 +84,9 @@ class Vehicle:
 
 
 def draw_vehicle(generator: np.random.Generator, shares: Sequence[float]) -> Vehicle:
-    """Draw a random vehicle; `shares` are the probabilities of `KINDS`. Only buses are longer than 5.8 m."""
+    """Draw a random vehicle; `shares` are the probabilities of `KINDS`. Only buses are longer than
+    5.8 m.
+    """
     kind = KINDS[int(generator.choice(len(KINDS), p=shares))]
     size = generator.uniform(0.94, 1.06)
     paints = BUS_PAINTS if kind == "bus" else PAINTS
@@ -98,7 +100,10 @@ def draw_vehicle(generator: np.random.Generator, shares: Sequence[float]) -> Veh
             Part(-generator.uniform(0.1, 0.6), cabin, 1.55 * size, waist, top),
         )
     elif kind == "van":
-        parts = (Part(-0.45, 4.4 * size, 1.9, 0.0, 2.2 * size), Part(2.1 * size, 0.9, 1.85, 0.0, 1.2))
+        parts = (
+            Part(-0.45, 4.4 * size, 1.9, 0.0, 2.2 * size),
+            Part(2.1 * size, 0.9, 1.85, 0.0, 1.2),
+        )
     elif kind == "lorry":
         parts = (Part(-0.8, 3.9, 2.1, 0.0, 3.0 * size), Part(2.0, 1.5, 2.05, 0.0, 2.3 * size))
     else:
@@ -118,8 +123,21 @@ class Walker:
     def at(self, x: float, y: float, z: float) -> list[Solid]:
         """Return body and head of the person standing there."""
         neck = z + 0.84 * self.height
-        body = Solid(Shape.CYLINDER, x, y, 0.46, 0.46, z, neck, Material.PERSON, self.clothes, self.seed)
-        head = Solid(Shape.ELLIPSOID, x, y, 0.23, 0.23, neck, z + self.height, Material.PERSON, self.skin, self.seed)
+        body = Solid(
+            Shape.CYLINDER, x, y, 0.46, 0.46, z, neck, Material.PERSON, self.clothes, self.seed
+        )
+        head = Solid(
+            Shape.ELLIPSOID,
+            x,
+            y,
+            0.23,
+            0.23,
+            neck,
+            z + self.height,
+            Material.PERSON,
+            self.skin,
+            self.seed,
+        )
         return [body, head]
 
 
