@@ -1,5 +1,4 @@
-"""The noise profile `learned`: ranges with the errors of a trained encoder, as measured on images
-it never saw.
+"""The noise profile `learned`: ranges with the errors of a trained encoder, as measured on images it never saw.
 
 In such encoders, the squared feature distance s of two images d metres apart is about
 

@@ -1,5 +1,4 @@
-"""Time of one query with VGG-16 and NetVLAD: an image to its descriptor on a CPU, and to its
-landmark on a GPU.
+"""Time of one query with VGG-16 and NetVLAD: an image to its descriptor on a CPU, and to its landmark on a GPU.
 
     python benchmarks/query.py               # the CPU; with a CUDA device also the GPU
 

@@ -1,5 +1,4 @@
-"""Time and accuracy of recovery, compared with plain GTSAM, scikit-learn and the paper's
-semidefinite program.
+"""Time and accuracy of recovery, compared with plain GTSAM, scikit-learn and the paper's semidefinite program.
 
     python benchmarks/recovery.py [--json FILE]
 

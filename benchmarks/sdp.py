@@ -1,5 +1,4 @@
-"""Time of the paper's semidefinite programs: our interior-point method compared with the solvers of
-cvxpy.
+"""Time of the paper's semidefinite programs: our interior-point method compared with the solvers of cvxpy.
 
     python benchmarks/sdp.py
 

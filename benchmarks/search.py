@@ -1,5 +1,4 @@
-"""Time of search among descriptors, compared with FAISS flat and the KD-trees of scipy (the
-paper's) and scikit-learn.
+"""Time of search among descriptors, compared with FAISS flat and the KD-trees of scipy (the paper's) and scikit-learn.
 
     python benchmarks/search.py             # some minutes, 12 GB of memory, 3 GB in the temporary folder
     python benchmarks/search.py --quick     # the small ones only

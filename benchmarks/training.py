@@ -1,5 +1,4 @@
-"""Training speed of an encoder on a GPU, compared with a plain loop that decodes its images when it
-needs them.
+"""Training speed of an encoder on a GPU, compared with a plain loop that decodes its images when it needs them.
 
     python benchmarks/training.py                                # steps: images per second, and ratios
     python benchmarks/training.py --schedule oxford cold         # and the whole of the paper's trainings

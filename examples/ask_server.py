@@ -13,9 +13,7 @@ from pathlib import Path
 
 
 def locate(address: str, image: bytes) -> dict:
-    request = urllib.request.Request(
-        f"{address}/locate?top_k=3", data=image, headers={"Content-Type": "image/jpeg"}
-    )
+    request = urllib.request.Request(f"{address}/locate?top_k=3", data=image, headers={"Content-Type": "image/jpeg"})
     if token := os.environ.get("MAPPABLE_TOKEN"):
         request.add_header("Authorization", f"Bearer {token}")
     with urllib.request.urlopen(request, timeout=60) as response:
@@ -27,10 +25,7 @@ def main(address: str, images: list[Path]) -> None:
         found = locate(address, image.read_bytes())
         x, y = found["coordinates"][:2]
         trust = "confident" if found["confident"] else f"not confident: {found['reason']}"
-        print(
-            f"{image.name}: x {x:.1f}, y {y:.1f} {found['unit']}, nearest landmark"
-            f" {found['landmark']}, {trust}"
-        )
+        print(f"{image.name}: x {x:.1f}, y {y:.1f} {found['unit']}, nearest landmark {found['landmark']}, {trust}")
 
 
 if __name__ == "__main__":
@@ -44,15 +39,8 @@ if __name__ == "__main__":
             opened = draw_map()
             opened.save(Path(folder, "map"))
             serve = [sys.executable, "-m", "mappable", "serve", Path(folder, "map"), "--port", "0"]
-            with subprocess.Popen(
-                serve, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            ) as server:
-                address = next(
-                    word
-                    for line in server.stdout
-                    for word in line.split()
-                    if word.startswith("http://")
-                )
+            with subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+                address = next(word for line in server.stdout for word in line.split() if word.startswith("http://"))
                 try:
                     main(address, sorted(Path(folder, "wednesday").iterdir())[:3])
                 finally:

@@ -18,16 +18,12 @@ WALKS = {  # split, first image and distance between images in metres, light
 def draw_walks() -> tuple[mappable.Places, np.ndarray]:
     """The table of three walks along a curved wall, and their images (n, 48, 64, 3)."""
     wall, random = _paint_wall(), np.random.default_rng(1)
-    names = np.repeat(
-        list(WALKS), [len(np.arange(first, LENGTH, step)) for _, first, step, _ in WALKS.values()]
-    )
+    names = np.repeat(list(WALKS), [len(np.arange(first, LENGTH, step)) for _, first, step, _ in WALKS.values()])
     along = np.concatenate([np.arange(first, LENGTH, step) for _, first, step, _ in WALKS.values()])
     images = []
     for name, x in zip(names, along, strict=True):
         left = int(x * PIXELS_PER_METRE)
-        view = wall[:, left : left + WIDTH] * WALKS[name][3] + random.normal(
-            0, 4, (HEIGHT, WIDTH, 3)
-        )
+        view = wall[:, left : left + WIDTH] * WALKS[name][3] + random.normal(0, 4, (HEIGHT, WIDTH, 3))
         images.append(np.clip(view, 0, 255).astype(np.uint8))
     places = mappable.Places(
         path=[f"{name}/{10 * x:04.0f}.jpg" for name, x in zip(names, along, strict=True)],
@@ -47,8 +43,7 @@ def write_photos(folder: Path) -> None:
     places, images = draw_walks()
     for path, (x, y), image in zip(places.path, places.positions, images, strict=True):
         exif = Image.Exif()
-        # Degrees, by metres per degree near Oxford.
-        north, east = 51.752 + y / 111_250, 1.2577 + x / 69_000
+        north, east = 51.752 + y / 111_250, 1.2577 + x / 69_000  # degrees, by metres per degree near Oxford
         exif.get_ifd(0x8825).update({1: "N", 2: (north, 0.0, 0.0), 3: "E", 4: (east, 0.0, 0.0)})
         exif.get_ifd(0x8769)[0x9003] = f"2026:05:01 12:{int(x) // 60:02d}:{int(x) % 60:02d}"
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -57,9 +52,7 @@ def write_photos(folder: Path) -> None:
 
 def small_encoder(images: np.ndarray) -> mappable.features.Encoder:
     """An encoder with random weights, which needs no download; it suffices for the painted wall."""
-    encoder = mappable.features.Encoder.create(
-        weights="random", backbone="resnet50", size=(WIDTH, HEIGHT), clusters=16
-    )
+    encoder = mappable.features.Encoder.create(weights="random", backbone="resnet50", size=(WIDTH, HEIGHT), clusters=16)
     encoder.initialize(images)
     return encoder
 
@@ -72,15 +65,8 @@ def draw_map() -> mappable.Map:
 
 
 def _paint_wall() -> np.ndarray:
-    """A wall (height, width, 3): broad colors change slowly along it, fine ones make every view
-    unique.
-    """
+    """A wall (height, width, 3): broad colors change slowly along it, fine ones make every view unique."""
     random, size = np.random.default_rng(0), (WIDTH + int(LENGTH * PIXELS_PER_METRE), HEIGHT)
-    layers = [
-        Image.fromarray(random.integers(0, 256, (*cells, 3), dtype=np.uint8))
-        for cells in ((3, 10), (8, 80))
-    ]
-    broad, fine = (
-        np.asarray(layer.resize(size, Image.Resampling.BICUBIC), float) for layer in layers
-    )
+    layers = [Image.fromarray(random.integers(0, 256, (*cells, 3), dtype=np.uint8)) for cells in ((3, 10), (8, 80))]
+    broad, fine = (np.asarray(layer.resize(size, Image.Resampling.BICUBIC), float) for layer in layers)
     return 0.6 * broad + 0.4 * fine

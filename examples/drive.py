@@ -15,21 +15,12 @@ import mappable
 
 def main(opened: mappable.Map, drive: Path | np.ndarray, truth: np.ndarray | None = None) -> None:
     figure, (axes, intervals) = plt.subplots(2, figsize=(8, 6), layout="constrained")
-    axes.plot(
-        *opened.landmarks.places.positions[:, :2].T,
-        "o",
-        color="silver",
-        markersize=10,
-        label="landmarks",
-    )
+    axes.plot(*opened.landmarks.places.positions[:, :2].T, "o", color="silver", markersize=10, label="landmarks")
     for name, locate in (("alone", opened.locate_all), ("as a drive", opened.locate_drive)):
         located = [one for one in locate(drive) if one.error is None]
         line = "x" if name == "alone" else ".-"
         found = np.array([one.coordinates for one in located])
-        print(
-            f"{name}: {sum(one.confident for one in located)} of {len(found)} images confident",
-            end="",
-        )
+        print(f"{name}: {sum(one.confident for one in located)} of {len(found)} images confident", end="")
         print(f", median interval up to {np.median([one.high for one in located]):.1f} m", end="")
         if truth is not None:
             errors = np.linalg.norm(found - truth, axis=1)
@@ -39,11 +30,7 @@ def main(opened: mappable.Map, drive: Path | np.ndarray, truth: np.ndarray | Non
         intervals.plot([one.high for one in located], line, label=name)
     unit = opened.landmarks.unit
     axes.set(aspect="equal", xlabel=f"x ({unit})", ylabel=f"y ({unit})")
-    intervals.set(
-        xlabel="image",
-        ylabel=f"interval of the distance\nto the landmark, up to ({unit})",
-        ylim=(0, None),
-    )
+    intervals.set(xlabel="image", ylabel=f"interval of the distance\nto the landmark, up to ({unit})", ylim=(0, None))
     intervals.xaxis.get_major_locator().set_params(integer=True)
     axes.legend()
     intervals.legend()

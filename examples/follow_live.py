@@ -17,19 +17,14 @@ def main(opened: mappable.Map, images: list[Path] | np.ndarray, motions: np.ndar
     localizer = mappable.Localizer(opened)
     state = ""
     for number, (image, motion) in enumerate(zip(images, motions, strict=True)):
-        estimate = localizer.update(
-            image, time=float(number), odometry=Odometry(*motion) if number else None
-        )
+        estimate = localizer.update(image, time=float(number), odometry=Odometry(*motion) if number else None)
         if estimate.state != state:
             state = estimate.state
             print(f"image {number}: {state}" + (f" ({estimate.reason})" if estimate.reason else ""))
         if estimate.trusted:
             x, y = estimate.position[:2]
             deviation = np.sqrt(np.trace(np.array(estimate.covariance)))
-            print(
-                f"image {number}: x {x:.2f}, y {y:.2f} {estimate.unit}, standard deviation"
-                f" {deviation:.2f}"
-            )
+            print(f"image {number}: x {x:.2f}, y {y:.2f} {estimate.unit}, standard deviation {deviation:.2f}")
 
 
 def wheels(x: np.ndarray, y: np.ndarray, yaw: np.ndarray) -> np.ndarray:

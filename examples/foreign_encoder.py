@@ -24,26 +24,16 @@ def coarse():
 
 
 def main(encoder: str, places: mappable.Places) -> None:
-    # A hub model is code of others, which can do on this machine whatever you can. Read it before
-    # you trust it.
+    # A hub model is code of others, which can do on this machine whatever you can. Read it before you trust it.
     foreign = mappable.open_encoder(encoder, trust_code=True)
     width, height = foreign.about.size
-    print(
-        f"the encoder takes images of {width}x{height} pixels, and gives {foreign.dimensions}"
-        " numbers per image"
-    )
+    print(f"the encoder takes images of {width}x{height} pixels, and gives {foreign.dimensions} numbers per image")
     built = mappable.build_map(places, encoder=foreign)
     queries = places[places.queries()]
     found = built.locate_all(queries)
     errors = np.linalg.norm([one.coordinates for one in found] - queries.positions, axis=1)
-    print(
-        f"{len(built)} landmarks; {sum(one.confident for one in found)} of {len(found)} test images"
-        " confident"
-    )
-    print(
-        f"median error {np.median(errors):.2f} {queries.unit}, largest {errors.max():.2f}"
-        f" {queries.unit}"
-    )
+    print(f"{len(built)} landmarks; {sum(one.confident for one in found)} of {len(found)} test images confident")
+    print(f"median error {np.median(errors):.2f} {queries.unit}, largest {errors.max():.2f} {queries.unit}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""How a map locates images, in NumPy: from descriptors and positions to place, metres, interval and
-confident.
+"""How a map locates images, in NumPy: from descriptors and positions to place, metres, interval and confident.
 
 python from_scratch.py    locates a made-up visit
 
@@ -36,14 +35,11 @@ class Scratch:
         along = np.arange((len(positions) - 1) * NUMBERS.states + 1) / NUMBERS.states
         self.first = np.minimum(along.astype(int), len(positions) - 2)
         self.blend = along - self.first
-        self.states = (
-            positions[self.first] + self.blend[:, None] * np.diff(positions, axis=0)[self.first]
-        )
+        self.states = positions[self.first] + self.blend[:, None] * np.diff(positions, axis=0)[self.first]
         self.apart = np.linalg.norm(self.states[:, None] - self.states, axis=2)
         crowd = (self.apart <= self.spacing * (1 + 1e-9)).sum(1)
         self.share = 1 / crowd / (1 / crowd).sum()
-        # Descriptors of landmarks without what all of them share, and how alike neighbors are
-        # (equation 1).
+        # Descriptors of landmarks without what all of them share, and how alike neighbors are (equation 1).
         self.mean = landmarks.mean(0)
         self.units = unit(landmarks - self.mean)
         way = np.concatenate([[0.0], np.cumsum(gaps)]) / self.spacing
@@ -55,63 +51,44 @@ class Scratch:
         per_landmark = max(np.interp(sum(alike[1:]) / alike[1], sums, decays), alike[1])
         decay = min(per_landmark ** (self.spacing / gaps.mean()), 0.999)
         noise = 1 - alike[1] / per_landmark
-        # The descriptor of a state is made of those of the landmarks around it, by kriging
-        # (equation 2).
+        # The descriptor of a state is made of those of the landmarks around it, by kriging (equation 2).
         self.mix = np.zeros((len(self.states), len(positions)))
         for state, (first, blend) in enumerate(zip(self.first, self.blend, strict=True)):
-            rows = np.arange(
-                max(first - NUMBERS.window, 0), min(first + NUMBERS.window + 2, len(positions))
-            )
+            rows = np.arange(max(first - NUMBERS.window, 0), min(first + NUMBERS.window + 2, len(positions)))
             here = (1 - blend) * way[first] + blend * way[first + 1]
             covariance = (1 - noise) * decay ** np.abs(way[rows][:, None] - way[rows])
             covariance += max(noise, 1e-3) * np.eye(len(rows))
-            self.mix[state, rows] = np.linalg.solve(
-                covariance, (1 - noise) * decay ** np.abs(way[rows] - here)
-            )
+            self.mix[state, rows] = np.linalg.solve(covariance, (1 - noise) * decay ** np.abs(way[rows] - here))
         self.lengths = np.linalg.norm(self.mix @ self.units, axis=1)
         # The largest likeness that is expected of an unrelated image.
         self.chance = np.sqrt(2 * np.log(max(len(positions) * (1 - decay) / (1 + decay), 2.0)))
 
     def locate(self, images: np.ndarray) -> list[Answer]:
-        """Locate each image (n, D) of a visit by itself; they share only a shift, such as that of
-        the night.
-        """
+        """Locate each image (n, D) of a visit by itself; they share only a shift, such as that of the night."""
         weight = 1 / correlation_time(images - images.mean(0))
         shifts = []
         for shifted, center in ((False, self.mean), (True, images.mean(0))):
             left, counts = np.inf, weight
             for _ in range(NUMBERS.passes - 1):
                 alone, away = self.see(images, center)
-                center, counts, left = self.explain(
-                    images, alone * (1 - away)[:, None], counts, shifted
-                )
+                center, counts, left = self.explain(images, alone * (1 - away)[:, None], counts, shifted)
             shifts.append((left, center))
         alone, away = self.see(images, min(shifts, key=lambda shift: shift[0])[1])
         return [self.answer(*pair) for pair in zip(alone, away, strict=True)]
 
     def see(self, images: np.ndarray, center: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities (n, s) of states if an image is on the map, and (n,) of being off it
-        (equations 3 and 7).
-        """
+        """Probabilities (n, s) of states if an image is on the map, and (n,) of being off it (equations 3 and 7)."""
         likeness = unit(images - center) @ self.units.T @ self.mix.T / self.lengths
         usual = np.median(likeness, axis=1, keepdims=True)
-        deviations = (likeness - usual) / (
-            1.4826 * np.median(np.abs(likeness - usual), axis=1, keepdims=True)
-        )
+        deviations = (likeness - usual) / (1.4826 * np.median(np.abs(likeness - usual), axis=1, keepdims=True))
         odds = np.exp(np.clip(NUMBERS.single_sharpness * deviations, -50, 50))
-        odds = (
-            (1 - NUMBERS.blind) * odds / (odds @ self.share)[:, None] + NUMBERS.blind
-        ) * self.share
+        odds = ((1 - NUMBERS.blind) * odds / (odds @ self.share)[:, None] + NUMBERS.blind) * self.share
         odds[odds < NUMBERS.negligible * odds.max(1, keepdims=True)] = 0
         away = 1 / (1 + np.exp(NUMBERS.single_sharpness * (deviations.max(1) - self.chance)))
         return odds / odds.sum(1, keepdims=True), away
 
-    def explain(
-        self, images: np.ndarray, belief: np.ndarray, weight: float, shifted: bool
-    ) -> tuple:
-        """The shift that the places of the images leave over, what images count, and what is left
-        (equation 5).
-        """
+    def explain(self, images: np.ndarray, belief: np.ndarray, weight: float, shifted: bool) -> tuple:
+        """The shift that the places of the images leave over, what images count, and what is left (equation 5)."""
         images, expected = images - self.mean, belief / self.lengths @ self.mix @ self.units
         mean, middle = images.mean(0), expected.mean(0)
         count, prior = weight * len(images), NUMBERS.shift_images
@@ -142,9 +119,7 @@ class Scratch:
         landmark = np.argmax(votes + np.bincount(self.first + 1, place * self.blend, len(self.at)))
         metres = np.linalg.norm(position - self.at[landmark])
         confident = away <= 0.5 and mass >= NUMBERS.sure
-        return Answer(
-            position, int(landmark), metres, (max(metres - half, 0), metres + half), bool(confident)
-        )
+        return Answer(position, int(landmark), metres, (max(metres - half, 0), metres + half), bool(confident))
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -163,9 +138,7 @@ def correlation_time(errors: np.ndarray) -> float:
 
 
 def made_up(along: np.ndarray, seed: int, light: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (n, 2) and descriptors (n, 192) of images along a road; `light` is what they all
-    share.
-    """
+    """Positions (n, 2) and descriptors (n, 192) of images along a road; `light` is what they all share."""
     waves, noise = np.random.default_rng(0), np.random.default_rng(seed)
     at = np.column_stack([along, 30 * np.sin(along / 60)])
     looks = np.cos(at @ waves.normal(size=(2, 192)) / 8 + waves.uniform(0, 6.28, 192))
@@ -175,15 +148,8 @@ def made_up(along: np.ndarray, seed: int, light: float = 0.0) -> tuple[np.ndarra
 
 if __name__ == "__main__":
     positions, landmarks = made_up(np.arange(0, 400, 5.0), seed=1)
-    truth, images = made_up(
-        np.append(np.arange(2, 398, 7.0), np.arange(5000, 5050, 7.0)), seed=2, light=1.0
-    )
+    truth, images = made_up(np.append(np.arange(2, 398, 7.0), np.arange(5000, 5050, 7.0)), seed=2, light=1.0)
     answers = Scratch(landmarks, positions).locate(images)
-    errors = np.array(
-        [np.linalg.norm(answer.position - at) for answer, at in zip(answers, truth, strict=True)]
-    )
+    errors = np.array([np.linalg.norm(answer.position - at) for answer, at in zip(answers, truth, strict=True)])
     sure = np.array([answer.confident for answer in answers])
-    print(
-        f"{sure.sum()} of {len(sure)} images confident, largest error of these"
-        f" {errors[sure].max():.2f} m"
-    )
+    print(f"{sure.sum()} of {len(sure)} images confident, largest error of these {errors[sure].max():.2f} m")

@@ -23,21 +23,15 @@ def main(walks: Path, photo: Path, out: Path, drawn: bool) -> None:
     if drawn:
         encoder = small_encoder(images[places.training()])
     else:
-        # The first time, this fetches 64 MB.
-        encoder = mappable.features.Encoder.create(weights="vgg16-v1")
+        encoder = mappable.features.Encoder.create(weights="vgg16-v1")  # the first time, this fetches 64 MB
         encoder.initialize(images[places.training()])
     built = mappable.build_map(places, images, encoder=encoder)
     built.save(out / "map")
     print(f"{len(built)} landmarks; `mappable serve` shows the map in {out / 'map'}")
 
     found = mappable.open_map(out / "map").locate(photo)
-    print(
-        f"{photo.name}: {found.latitude:.6f}, {found.longitude:.6f}, nearest photo {found.landmark}"
-    )
-    print(
-        f"distance to it {found.distance:.1f} m, 90 % interval {found.low:.1f} to"
-        f" {found.high:.1f} m"
-    )
+    print(f"{photo.name}: {found.latitude:.6f}, {found.longitude:.6f}, nearest photo {found.landmark}")
+    print(f"distance to it {found.distance:.1f} m, 90 % interval {found.low:.1f} to {found.high:.1f} m")
     print("confident" if found.confident else f"not confident: {found.reason}")
 
 

@@ -1,5 +1,4 @@
-"""Build hook of hatchling: fetches plotly.js before each build, so that every wheel and sdist
-contains the viewer.
+"""Build hook of hatchling: fetches plotly.js before each build, so that every wheel and sdist contains the viewer.
 
 An sdist contains plotly.js, so a wheel built from an sdist fetches nothing.
 """

@@ -1,5 +1,4 @@
-"""Looks up known vulnerabilities of the locked packages with pip-audit, and fails if it could not
-look.
+"""Looks up known vulnerabilities of the locked packages with pip-audit, and fails if it could not look.
 
 python scripts/audit.py PIP_AUDIT LOCK
 

@@ -1,5 +1,4 @@
-"""Writes locks/*.lock: the versions of locks/constraints.txt, with the SHA-256 of every file of
-each package.
+"""Writes locks/*.lock: the versions of locks/constraints.txt, with the SHA-256 of every file of each package.
 
 python scripts/lock.py
 

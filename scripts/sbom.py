@@ -1,5 +1,4 @@
-"""Writes sbom.json: the software bill of materials of the environment that `make test` creates
-(CycloneDX 1.6).
+"""Writes sbom.json: the software bill of materials of the environment that `make test` creates (CycloneDX 1.6).
 
 python scripts/sbom.py [LOCK] [OUT]
 

@@ -1,6 +1,4 @@
-"""What tests of maps share: places along a line, with descriptors of length one; and a made-up
-town.
-"""
+"""What tests of maps share: places along a line, with descriptors of length one; and a made-up town."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

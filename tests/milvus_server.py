@@ -1,6 +1,4 @@
-"""A real Milvus server of the package `milvus`, for benchmarks and tests: started, killed with -9,
-started again.
-"""
+"""A real Milvus server of the package `milvus`, for benchmarks and tests: started, killed with -9, started again."""
 
 import os
 import signal

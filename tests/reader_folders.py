@@ -1,5 +1,4 @@
-"""Golden folders: a small collection in the native form of each reader. The contract test reads and
-damages them.
+"""Golden folders: a small collection in the native form of each reader. The contract test reads and damages them.
 
 A function `write(root)` fills the empty folder `root`. Image files are empty where a reader only
 lists them.

@@ -1,6 +1,4 @@
-"""Videos with telemetry tracks, written box by box from the public formats, for tests of the reader
-and for fuzzing.
-"""
+"""Videos with telemetry tracks, written box by box from the public formats, for tests of the reader and for fuzzing."""
 
 import struct
 from collections.abc import Sequence

@@ -1,6 +1,4 @@
-"""A flipped bit in any file of ours is found when the file is used; files of earlier versions still
-open.
-"""
+"""A flipped bit in any file of ours is found when the file is used; files of earlier versions still open."""
 
 import json
 from collections.abc import Callable

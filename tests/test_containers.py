@@ -1,6 +1,4 @@
-"""Files from anyone: what is damaged or absurd is one sentence that names the file, before memory
-is used.
-"""
+"""Files from anyone: what is damaged or absurd is one sentence that names the file, before memory is used."""
 
 import io
 import json

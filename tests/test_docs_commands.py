@@ -1,5 +1,4 @@
-"""Runs every command of the documentation: all `sh` blocks of the README and of docs/, page by
-page, in their order.
+"""Runs every command of the documentation: all `sh` blocks of the README and of docs/, page by page, in their order.
 
 The Python between the commands runs, too, on the pages that PYTHON names. The Python of other pages
 has its own tests.

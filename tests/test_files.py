@@ -1,6 +1,4 @@
-"""Every file is written by one atomic writer: if the disk is full, the error names the file, and
-the old file stays.
-"""
+"""Every file is written by one atomic writer: if the disk is full, the error names the file, and the old file stays."""
 
 import ast
 import re

@@ -1,6 +1,4 @@
-"""Every file format of ours: what is damaged, foreign or of another version is one sentence that
-names the file.
-"""
+"""Every file format of ours: what is damaged, foreign or of another version is one sentence that names the file."""
 
 import re
 from collections.abc import Callable

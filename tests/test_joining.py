@@ -1,6 +1,4 @@
-"""What people need to join: the workflow, the templates, the citation and the container fit the
-rest of the tree.
-"""
+"""What people need to join: the workflow, the templates, the citation and the container fit the rest of the tree."""
 
 import re
 import runpy

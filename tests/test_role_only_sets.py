@@ -1,6 +1,4 @@
-"""Sets that mark references and queries but no splits, from their reader to what trains, is a
-landmark and is asked.
-"""
+"""Sets that mark references and queries but no splits, from their reader to what trains, is a landmark and is asked."""
 
 from collections.abc import Callable
 from pathlib import Path

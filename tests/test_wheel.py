@@ -1,5 +1,4 @@
-"""Wheels built in a fresh clone, installed in an empty environment, run the main commands and the
-page.
+"""Wheels built in a fresh clone, installed in an empty environment, run the main commands and the page.
 
 With MAPPABLE_DIST, a folder that `make release` made, these tests use the wheels and the sdist in
 it.

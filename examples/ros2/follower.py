@@ -12,13 +12,7 @@ from mappable.localization import Estimate, Localizer, Odometry
 
 INITIAL, GLOBAL = "/initialpose", "/global_pose"
 UNKNOWN = 1e6  # variance of what the map does not know: m² or rad²
-CHANNELS = {
-    "rgb8": (3, False),
-    "bgr8": (3, True),
-    "rgba8": (4, False),
-    "bgra8": (4, True),
-    "mono8": (1, False),
-}
+CHANNELS = {"rgb8": (3, False), "bgr8": (3, True), "rgba8": (4, False), "bgra8": (4, True), "mono8": (1, False)}
 
 
 @dataclass(frozen=True)
@@ -36,8 +30,8 @@ class Pose:
 class Follower:
     """Follows one camera, and stays silent until it is sure.
 
-    Every trusted pose goes to `/global_pose`. The first one after silence also goes to
-    `/initialpose`, where AMCL starts.
+    Every trusted pose goes to `/global_pose`. The first one after silence also goes to `/initialpose`, where AMCL
+    starts.
     """
 
     def __init__(self, localizer: Localizer, frame: str = "map") -> None:
@@ -51,12 +45,8 @@ class Follower:
         self._now = x, y, atan2(2 * (qw * qz + qx * qy), 1 - 2 * (qy * qy + qz * qz))
 
     def image(self, pixels: NDArray[np.uint8], seconds: float) -> tuple[Estimate, list[Pose]]:
-        """Take an image; return the estimate, and what to publish. Raises `MappableError` if it
-        cannot be used.
-        """
-        motion = (
-            None if self._now is None or self._then is None else _between(self._then, self._now)
-        )
+        """Take an image; return the estimate, and what to publish. Raises `MappableError` if it cannot be used."""
+        motion = None if self._now is None or self._then is None else _between(self._then, self._now)
         last = self.localizer.time
         try:
             found = self.localizer.update(pixels, seconds, motion)
@@ -77,9 +67,7 @@ def pixels_of(data: bytes, height: int, width: int, step: int, encoding: str) ->
     channels, swapped = CHANNELS[encoding]
     rows = np.frombuffer(data, np.uint8).reshape(height, step)[:, : width * channels]
     pixels = rows.reshape(height, width, channels)[..., : min(channels, 3)]
-    pixels = (
-        np.repeat(pixels, 3, axis=2) if channels == 1 else pixels[..., ::-1] if swapped else pixels
-    )
+    pixels = np.repeat(pixels, 3, axis=2) if channels == 1 else pixels[..., ::-1] if swapped else pixels
     return np.ascontiguousarray(pixels)
 
 
@@ -93,12 +81,7 @@ def pose_of(found: Estimate, topic: str, frame: str) -> Pose:
     half = (found.heading or 0.0) / 2
     x, y, z = (*found.position, 0.0)[:3]
     return Pose(
-        topic,
-        found.time,
-        frame,
-        (x, y, z),
-        (0.0, 0.0, sin(half), cos(half)),
-        tuple(covariance.ravel().tolist()),
+        topic, found.time, frame, (x, y, z), (0.0, 0.0, sin(half), cos(half)), tuple(covariance.ravel().tolist())
     )
 
 

@@ -24,8 +24,7 @@ class MappableNode(Node):
         frame = self.declare_parameter("frame", "map").value
         self.follower = Follower(mappable.Localizer(mappable.open_map(folder)), frame)
         self.topics = {
-            topic: self.create_publisher(PoseWithCovarianceStamped, topic, 10)
-            for topic in (INITIAL, GLOBAL)
+            topic: self.create_publisher(PoseWithCovarianceStamped, topic, 10) for topic in (INITIAL, GLOBAL)
         }
         self.create_subscription(Image, "image", self.on_image, qos_profile_sensor_data)
         self.create_subscription(Odometry, "odom", self.on_odometry, qos_profile_sensor_data)
@@ -37,9 +36,7 @@ class MappableNode(Node):
     def on_image(self, message: Image) -> None:
         seconds = Time.from_msg(message.header.stamp).nanoseconds / 1e9
         try:
-            pixels = pixels_of(
-                bytes(message.data), message.height, message.width, message.step, message.encoding
-            )
+            pixels = pixels_of(bytes(message.data), message.height, message.width, message.step, message.encoding)
             found, poses = self.follower.image(pixels, seconds)
         except (mappable.MappableError, ValueError) as error:
             self.get_logger().warning(str(error))

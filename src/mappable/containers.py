@@ -1,6 +1,4 @@
-"""Read JSON, .npy, Parquet and safetensors from anyone: check sizes before memory is used, then the
-checksum.
-"""
+"""Read JSON, .npy, Parquet and safetensors from anyone: check sizes before memory is used, then the checksum."""
 
 import io
 import json

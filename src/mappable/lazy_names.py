@@ -1,6 +1,4 @@
-"""Public names that load on first use; the `__init__.pyi` of a package lists each name with its
-module.
-"""
+"""Public names that load on first use; the `__init__.pyi` of a package lists each name with its module."""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -1,6 +1,4 @@
-"""Random numbers with a separate stream per purpose, so that drawing more for one purpose changes
-no other.
-"""
+"""Random numbers with a separate stream per purpose, so that drawing more for one purpose changes no other."""
 
 from enum import IntEnum, auto
 

@@ -1,6 +1,4 @@
-"""Tables from users (CSV or Parquet), read by column name; errors name the file, the row and the
-value.
-"""
+"""Tables from users (CSV or Parquet), read by column name; errors name the file, the row and the value."""
 
 import csv
 import math

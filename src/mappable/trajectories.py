@@ -1,6 +1,4 @@
-"""Trajectories in the TUM format, which evo and other tools read: a row per pose, `time x y z qx qy
-qz qw`.
-"""
+"""Trajectories in the TUM format, which evo and other tools read: a row per pose, `time x y z qx qy qz qw`."""
 
 from pathlib import Path
 

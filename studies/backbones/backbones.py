@@ -1,5 +1,4 @@
-"""VGG-16 and ResNet-50 side by side: queries on a CPU, size of a map, and queries and training on a
-GPU.
+"""VGG-16 and ResNet-50 side by side: queries on a CPU, size of a map, and queries and training on a GPU.
 
     python studies/backbones/backbones.py                               # the CPU; with a CUDA device also the GPU
     python studies/backbones/backbones.py --only gpu --out gpu.json     # a second call continues

@@ -1,5 +1,4 @@
-"""One machine as a cluster: Milvus next to exact search, Ray next to the plain loop, and training
-with two processes.
+"""One machine as a cluster: Milvus next to exact search, Ray next to the plain loop, and training with two processes.
 
     python studies/cluster/cluster.py milvus 10000 100000    # numbers of landmarks; --data keeps the server's files
     python studies/cluster/cluster.py milvus 120000 --numbers 64

@@ -1,5 +1,4 @@
-"""Time and memory of locating a drive: the filter over places, next to a plain forward-backward
-pass with NumPy.
+"""Time and memory of locating a drive: the filter over places, next to a plain forward-backward pass with NumPy.
 
     python studies/drives/cost.py
 

@@ -1,5 +1,4 @@
-"""Measures maps of real drives: how well they locate other drives, alone and as sequences, and how
-sure they are.
+"""Measures maps of real drives: how well they locate other drives, alone and as sequences, and how sure they are.
 
     mappable convert manifest images places
     mappable train places model --preset nordland --set iterations=0

@@ -1,5 +1,4 @@
-"""The study of settings at home and away: train candidates on several sets, score them there and on
-all other sets.
+"""The study of settings at home and away: train candidates on several sets, score them there and on all other sets.
 
     python studies/home_and_away/home_and_away.py prepare work --real FOLDER --every 2 --device cuda
     python studies/home_and_away/home_and_away.py run work choose --workers 8 --minutes 9

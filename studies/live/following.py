@@ -1,5 +1,4 @@
-"""Measures the localizer: cameras that are followed, carried off every 100 images, with and without
-odometry.
+"""Measures the localizer: cameras that are followed, carried off every 100 images, with and without odometry.
 
     python studies/home_and_away/home_and_away.py prepare work --real FOLDER --device cuda
     python studies/live/following.py train work out --device cuda

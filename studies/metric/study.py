@@ -1,5 +1,4 @@
-"""How well do distances of features follow metres? Train candidates on five homes, and score them
-on all five sets.
+"""How well do distances of features follow metres? Train candidates on five homes, and score them on all five sets.
 
     python studies/metric/study.py pack FOLDER WORK      # real sets and weights, as small files
     python studies/metric/study.py draw WORK             # both worlds, every fourth image

@@ -1,5 +1,4 @@
-"""Speed of packing a folder of 1280x960 JPEGs at 240x180, compared with a plain Pillow decode and
-resize.
+"""Speed of packing a folder of 1280x960 JPEGs at 240x180, compared with a plain Pillow decode and resize.
 
     python studies/packing/packing.py [--images 200] [--rounds 5]
 

@@ -1,5 +1,4 @@
-"""Checks the estimate of `mappable start`: is what another visit gives within the interval that it
-stated before?
+"""Checks the estimate of `mappable start`: is what another visit gives within the interval that it stated before?
 
     python studies/start/estimates.py collect walks:5 street:10 track:10 rooms:1 --out trials.json
     python studies/start/estimates.py check trials.json --choose walks street

@@ -1,5 +1,4 @@
-"""Run the harnesses at full length, print the tables of the README, and exit with 1 if anything is
-wrong.
+"""Run the harnesses at full length, print the tables of the README, and exit with 1 if anything is wrong.
 
 python studies/trust [PART...] [--out FOLDER]    # parts: kill, pairs, damage, fuzz, guided, http, full, soak
 """

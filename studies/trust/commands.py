@@ -1,5 +1,4 @@
-"""Every command that writes files: its arguments on the made-up set, and what counts as a good
-result.
+"""Every command that writes files: its arguments on the made-up set, and what counts as a good result.
 
 `look` describes a result by our own readers, as text: a kill must leave the text of before or the
 text of after.

@@ -1,5 +1,4 @@
-"""Feed every reader mutated files: no exception but MappableError, at most 2 s, at most 500 MB of
-memory more.
+"""Feed every reader mutated files: no exception but MappableError, at most 2 s, at most 500 MB of memory more.
 
 The mutations are seeded: input number N of a target is always the same. `guided.py` adds inputs by
 code coverage.

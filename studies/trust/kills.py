@@ -1,5 +1,4 @@
-"""Kill every command that writes, at every change of a file and at random moments; run two of each
-at once.
+"""Kill every command that writes, at every change of a file and at random moments; run two of each at once.
 
 After a kill, each part of the result must be as before or complete, and the same command must end
 well.

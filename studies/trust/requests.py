@@ -1,6 +1,4 @@
-"""Requests made from the server's own OpenAPI document: by schemathesis, and a small form without
-it.
-"""
+"""Requests made from the server's own OpenAPI document: by schemathesis, and a small form without it."""
 
 import json
 import random

@@ -1,6 +1,4 @@
-"""Soak a real server with good and bad requests: good answers equal the offline ones, and memory
-stays flat.
-"""
+"""Soak a real server with good and bad requests: good answers equal the offline ones, and memory stays flat."""
 
 import http.client
 import json

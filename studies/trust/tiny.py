@@ -1,5 +1,4 @@
-"""A made-up set of 240 images at 64x48, a small encoder with random weights, and everything that
-commands make of it.
+"""A made-up set of 240 images at 64x48, a small encoder with random weights, and everything that commands make of it.
 
 `make_base` writes all of it into one folder, in half a minute. Harnesses work on copies.
 """

@@ -1,6 +1,4 @@
-"""Fixtures for tests of commands with maps: a long wall, and a small encoder that distinguishes its
-parts.
-"""
+"""Fixtures for tests of commands with maps: a long wall, and a small encoder that distinguishes its parts."""
 
 import shutil
 import signal

@@ -1,6 +1,4 @@
-"""`mappable demo`: its files and output, when stopped, continued, and started over in the folder of
-another demo.
-"""
+"""`mappable demo`: its files and output, when stopped, continued, and started over in the folder of another demo."""
 
 import json
 import shlex

@@ -1,6 +1,4 @@
-"""`mappable encoders`: what encoders can be made of, weight sets in the cache, and facts about
-encoders.
-"""
+"""`mappable encoders`: what encoders can be made of, weight sets in the cache, and facts about encoders."""
 
 import json
 import subprocess

@@ -1,6 +1,4 @@
-"""`mappable evaluate` with a map and images with known positions, and errors of `mappable
-reproduce`.
-"""
+"""`mappable evaluate` with a map and images with known positions, and errors of `mappable reproduce`."""
 
 import json
 import shutil

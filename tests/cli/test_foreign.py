@@ -1,5 +1,4 @@
-"""A full round with each kind of foreign encoder: build, locate, drives, evaluate, recover, and
-changes of the map.
+"""A full round with each kind of foreign encoder: build, locate, drives, evaluate, recover, and changes of the map.
 
 `tests/service/test_descriptors.py` serves a map of each kind.
 """

@@ -1,6 +1,4 @@
-"""`mappable start`: from a folder of images to a map with an estimate, and one sentence for each
-broken input.
-"""
+"""`mappable start`: from a folder of images to a map with an estimate, and one sentence for each broken input."""
 
 import json
 import shutil

@@ -1,6 +1,4 @@
-"""A synthetic street, models whose feature distances follow positions, and their results of all
-protocols.
-"""
+"""A synthetic street, models whose feature distances follow positions, and their results of all protocols."""
 
 from dataclasses import replace
 

@@ -1,6 +1,4 @@
-"""The report: its numbers equal the results, and a browser shows all of it without further
-requests.
-"""
+"""The report: its numbers equal the results, and a browser shows all of it without further requests."""
 
 import json
 import re

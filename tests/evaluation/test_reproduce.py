@@ -1,6 +1,4 @@
-"""Whole studies, from a set's original files to the report: tiny sets and a tiny network, all other
-parts unchanged.
-"""
+"""Whole studies, from a set's original files to the report: tiny sets and a tiny network, all other parts unchanged."""
 
 import hashlib
 import json

@@ -1,6 +1,4 @@
-"""Activations of frozen layers are computed once, kept in a file, and never taken for those of
-something else.
-"""
+"""Activations of frozen layers are computed once, kept in a file, and never taken for those of something else."""
 
 from pathlib import Path
 from typing import Any

@@ -1,6 +1,4 @@
-"""Batches through a network: the same whatever the images come from, ahead of it, and with
-sentences for what fails.
-"""
+"""Batches through a network: the same whatever the images come from, ahead of it, and with sentences for what fails."""
 
 from collections.abc import Callable
 from pathlib import Path

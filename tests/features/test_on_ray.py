@@ -1,6 +1,4 @@
-"""Descriptors from a Ray cluster: those of one machine, each once, even if workers and machines are
-killed.
-"""
+"""Descriptors from a Ray cluster: those of one machine, each once, even if workers and machines are killed."""
 
 import os
 import shutil

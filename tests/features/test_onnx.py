@@ -1,6 +1,4 @@
-"""ONNX files of encoders: onnxruntime computes from them what torch does; in int8 nearly, and under
-another name.
-"""
+"""ONNX files of encoders: onnxruntime computes from them what torch does; in int8 nearly, and under another name."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""The weights that are fetched have really seen images: they tell places apart where random ones do
-not.
-"""
+"""The weights that are fetched have really seen images: they tell places apart where random ones do not."""
 
 from collections.abc import Callable
 

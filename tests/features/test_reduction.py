@@ -1,6 +1,4 @@
-"""The reduction: products with the images to which it is fitted, and about the distances of all
-others.
-"""
+"""The reduction: products with the images to which it is fitted, and about the distances of all others."""
 
 import numpy as np
 import torch

@@ -1,6 +1,4 @@
-"""Training on a GPU: the same bits wherever the images lie and however often it stops, and a host
-that runs ahead.
-"""
+"""Training on a GPU: the same bits wherever the images lie and however often it stops, and a host that runs ahead."""
 
 import itertools
 import json

@@ -1,6 +1,4 @@
-"""What tests of learning share: settings for the toy world, and the command line in processes that
-may be killed.
-"""
+"""What tests of learning share: settings for the toy world, and the command line in processes that may be killed."""
 
 import itertools
 import multiprocessing

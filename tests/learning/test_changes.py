@@ -1,6 +1,4 @@
-"""Changes of training images: whole tuples mirrored, other light for each image, and both from the
-seed alone.
-"""
+"""Changes of training images: whole tuples mirrored, other light for each image, and both from the seed alone."""
 
 import math
 from collections.abc import Callable

@@ -1,6 +1,4 @@
-"""Which places are trained on, with which the progress is watched, and by what the data are known
-again.
-"""
+"""Which places are trained on, with which the progress is watched, and by what the data are known again."""
 
 import numpy as np
 import pytest

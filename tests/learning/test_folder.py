@@ -1,6 +1,4 @@
-"""A folder that holds a run is gone on with, or begun anew, only if that is asked for and makes
-sense.
-"""
+"""A folder that holds a run is gone on with, or begun anew, only if that is asked for and makes sense."""
 
 import os
 import signal

@@ -1,6 +1,4 @@
-"""The learner: its steps are those of the mean loss, however the batch is divided, and its state
-can be restored.
-"""
+"""The learner: its steps are those of the mean loss, however the batch is divided, and its state can be restored."""
 
 from collections.abc import Callable
 from dataclasses import replace

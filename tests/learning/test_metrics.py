@@ -1,6 +1,4 @@
-"""Metrics: one JSON object a line, each iteration once whatever happened between, and TensorBoard's
-own files.
-"""
+"""Metrics: one JSON object a line, each iteration once whatever happened between, and TensorBoard's own files."""
 
 import json
 from pathlib import Path

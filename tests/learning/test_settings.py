@@ -1,6 +1,4 @@
-"""Settings: what is taken, what is refused and in which words, how layers merge, and that the
-documentation is true.
-"""
+"""Settings: what is taken, what is refused and in which words, how layers merge, and that the documentation is true."""
 
 import math
 import re

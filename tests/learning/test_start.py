@@ -1,6 +1,4 @@
-"""The beginning of a run: where the first clusters come from, and what stays frozen is computed
-once.
-"""
+"""The beginning of a run: where the first clusters come from, and what stays frozen is computed once."""
 
 from collections.abc import Callable
 from pathlib import Path

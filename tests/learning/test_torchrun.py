@@ -1,6 +1,4 @@
-"""`torchrun` on one machine and on two nodes: the steps of one process, also after ranks and nodes
-are killed.
-"""
+"""`torchrun` on one machine and on two nodes: the steps of one process, also after ranks and nodes are killed."""
 
 import os
 import signal

@@ -261,6 +261,18 @@ def test_a_batch_without_a_valid_tuple_is_left_out(
     ]
 
 
+@pytest.mark.parametrize("iterations", [1, 5])
+def test_weights_that_are_not_finite_are_never_saved(
+    iterations: int, toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
+    """A step may overflow although its loss, which was computed before, is finite."""
+    rates = {"learning_rate": 1e30, "geometric_weight": 1e30}
+    wild = settings(iterations=iterations, checkpoint_every=1, **rates)
+    with pytest.raises(BadInputError, match=r"iteration 1\b"):
+        train(*toy, wild, out=tmp_path)
+    assert not list(tmp_path.glob("*.safetensors"))
+
+
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_images(
     toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path
 ) -> None:

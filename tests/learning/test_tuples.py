@@ -1,6 +1,4 @@
-"""Tuples: anchors, positives and negatives against loops over all places, and draws that are
-uniform and repeatable.
-"""
+"""Tuples: anchors, positives and negatives against loops over all places, and draws that are uniform and repeatable."""
 
 import math
 from typing import Any

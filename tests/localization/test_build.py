@@ -1,6 +1,4 @@
-"""Building a map of descriptors that are there already: whose places are landmarks, and whose
-calibrate.
-"""
+"""Building a map of descriptors that are there already: whose places are landmarks, and whose calibrate."""
 
 import math
 from dataclasses import replace

@@ -1,6 +1,4 @@
-"""Maps of duplicated images and places: positions stay finite and right, and confidence does not
-grow.
-"""
+"""Maps of duplicated images and places: positions stay finite and right, and confidence does not grow."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""Approximate search: nearly all that exact search finds, exact distances, and a recall that can be
-believed.
-"""
+"""Approximate search: nearly all that exact search finds, exact distances, and a recall that can be believed."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""Maps on disk: nothing is lost, nothing half written, and what is damaged, foreign or missing is
-named.
-"""
+"""Maps on disk: nothing is lost, nothing half written, and what is damaged, foreign or missing is named."""
 
 import hashlib
 import json

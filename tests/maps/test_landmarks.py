@@ -1,6 +1,4 @@
-"""Maps in memory, beside plain arrays and dictionaries; what does not fit together is refused by
-name.
-"""
+"""Maps in memory, beside plain arrays and dictionaries; what does not fit together is refused by name."""
 
 from collections.abc import Callable
 

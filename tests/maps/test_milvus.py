@@ -1,6 +1,4 @@
-"""Maps on Milvus: the same answers as exact search, from a file and from a real server that is
-killed.
-"""
+"""Maps on Milvus: the same answers as exact search, from a file and from a real server that is killed."""
 
 import subprocess
 import sys

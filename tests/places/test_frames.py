@@ -1,6 +1,4 @@
-"""Frames: there and back to the original coordinates, and distances against the geodesic on the
-ellipsoid.
-"""
+"""Frames: there and back to the original coordinates, and distances against the geodesic on the ellipsoid."""
 
 import math
 from typing import Any

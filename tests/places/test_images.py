@@ -1,6 +1,4 @@
-"""Pixels: geometry and resampling against a slow reference on the full image, kinds of files, and
-kinds of damage.
-"""
+"""Pixels: geometry and resampling against a slow reference on the full image, kinds of files, and kinds of damage."""
 
 import io
 import itertools

@@ -1,6 +1,4 @@
-"""The use of each image (training, landmarks, calibration or queries), for any mix of splits and
-roles.
-"""
+"""The use of each image (training, landmarks, calibration or queries), for any mix of splits and roles."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""Routes: how far along a place lies when the camera drives, creeps or stands, and cropping by
-length.
-"""
+"""Routes: how far along a place lies when the camera drives, creeps or stands, and cropping by length."""
 
 import math
 from itertools import pairwise

@@ -1,6 +1,4 @@
-"""The reader of the COLD database: poses in file names, every spelling of its folders, and the
-paper's protocols.
-"""
+"""The reader of the COLD database: poses in file names, every spelling of its folders, and the paper's protocols."""
 
 from pathlib import Path
 

@@ -1,5 +1,4 @@
-"""What holds for every reader: golden tables, ten damages of each folder, proposals, documentation
-and options.
+"""What holds for every reader: golden tables, ten damages of each folder, proposals, documentation and options.
 
 `golden.json` has the tables of version 0.2, and what each damage led to. Write it anew with
 `python tests/readers/test_contract.py`, and read the difference.

@@ -1,6 +1,4 @@
-"""The reader of plain tables: coordinates, angles, times, and everything that can be wrong with a
-table.
-"""
+"""The reader of plain tables: coordinates, angles, times, and everything that can be wrong with a table."""
 
 import math
 

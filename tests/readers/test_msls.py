@@ -1,6 +1,4 @@
-"""The reader of Mapillary Street-Level Sequences: cities on the border of two UTM zones, and
-without a zone.
-"""
+"""The reader of Mapillary Street-Level Sequences: cities on the border of two UTM zones, and without a zone."""
 
 import math
 import shutil

@@ -1,6 +1,4 @@
-"""Readers are found by name, say what they want, and refuse what they do not know; `convert auto`
-asks them.
-"""
+"""Readers are found by name, say what they want, and refuse what they do not know; `convert auto` asks them."""
 
 from pathlib import Path
 

@@ -1,6 +1,4 @@
-"""Bags of ROS 1 and ROS 2, written by rosbags' own writers: topics, positions in time, cameras,
-lenses, odometry.
-"""
+"""Bags of ROS 1 and ROS 2, written by rosbags' own writers: topics, positions in time, cameras, lenses, odometry."""
 
 import json
 import math

@@ -1,6 +1,4 @@
-"""Scenes in transforms.json, written here as nerfstudio's data conventions say: OpenGL axes, from
-camera to world.
-"""
+"""Scenes in transforms.json, written here as nerfstudio's data conventions say: OpenGL axes, from camera to world."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""Alignment: what was moved is moved back, with and without scale and mirror, in 2-D and 3-D; and
-the scores.
-"""
+"""Alignment: what was moved is moved back, with and without scale and mirror, in 2-D and 3-D; and the scores."""
 
 import numpy as np
 import pytest

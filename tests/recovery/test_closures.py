@@ -1,6 +1,4 @@
-"""Stretches that only look alike are thrown out whole; places that the route comes back to are kept
-whole.
-"""
+"""Stretches that only look alike are thrown out whole; places that the route comes back to are kept whole."""
 
 import numpy as np
 import pytest

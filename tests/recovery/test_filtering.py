@@ -1,6 +1,4 @@
-"""The filter of false ranges: independent ones go, true ones stay, and nothing is torn that need
-not be.
-"""
+"""The filter of false ranges: independent ones go, true ones stay, and nothing is torn that need not be."""
 
 import numpy as np
 import pytest

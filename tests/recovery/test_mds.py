@@ -1,6 +1,4 @@
-"""Classical MDS gives exact points back; landmark MDS comes near to them by paths along short
-ranges.
-"""
+"""Classical MDS gives exact points back; landmark MDS comes near to them by paths along short ranges."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""Ranges: pairs in order, their graph and its parts, and one sentence for each thing that can be
-wrong.
-"""
+"""Ranges: pairs in order, their graph and its parts, and one sentence for each thing that can be wrong."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""Ranges alone: exact where they are exact, about a circle on a loop, a line on an open route, not
-more.
-"""
+"""Ranges alone: exact where they are exact, about a circle on a loop, a line on an open route, not more."""
 
 import sys
 

@@ -1,6 +1,4 @@
-"""A recovery from files to files: what is wrong is found before anything is measured, and what is
-written.
-"""
+"""A recovery from files to files: what is wrong is found before anything is measured, and what is written."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""Fixtures for tests of the server: a painted wall, a map of it, and a server that runs in a
-thread.
-"""
+"""Fixtures for tests of the server: a painted wall, a map of it, and a server that runs in a thread."""
 
 import http.client
 import io

@@ -1,6 +1,4 @@
-"""Bad requests: each client gets one sentence that says what is wrong, and all other clients are
-served as before.
-"""
+"""Bad requests: each client gets one sentence that says what is wrong, and all other clients are served as before."""
 
 import os
 import struct

@@ -1,6 +1,4 @@
-"""Micro-batches: the fastest size is chosen, no request waits for a batch to fill, and nothing is
-lost.
-"""
+"""Micro-batches: the fastest size is chosen, no request waits for a batch to fill, and nothing is lost."""
 
 import threading
 import time

@@ -1,6 +1,4 @@
-"""Several servers on one Milvus map behind nginx: no accepted request is lost if one of them is
-killed.
-"""
+"""Several servers on one Milvus map behind nginx: no accepted request is lost if one of them is killed."""
 
 import os
 import re

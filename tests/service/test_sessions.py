@@ -220,3 +220,27 @@ def test_a_killed_server_forgets_sessions_and_says_so(
         assert (lost.status, "create a new one" in lost.error) == (404, True)
         again = second.post("/sessions", b"", None).json["id"]
         assert update(second, again, images[1][1], 1.0).status == 200
+
+
+@pytest.mark.medium
+def test_sessions_need_the_token(start: Callable[..., Any], map_folder: Path) -> None:
+    client = start(map_folder, token="secret")
+    session = client.post("/sessions", b"", None).json["id"]
+    stranger = replace(client, headers={})
+    assert stranger.post("/sessions", b"", None).status == 401
+    assert stranger.get(f"/sessions/{session}/events").status == 401
+    assert stranger.ask("DELETE", f"/sessions/{session}").status == 401
+
+
+@pytest.mark.medium
+def test_a_large_update_is_refused_before_it_is_parsed(
+    start: Callable[..., Any], map_folder: Path
+) -> None:
+    """Lists in lists need eighty times their text in memory, and parsing them blocks all others."""
+    client = start(map_folder, settings(body=60_000_000, memory=500_000_000))
+    session, began = client.post("/sessions", b"", None).json["id"], time.perf_counter()
+    nested = b'{"descriptor": [' + b"[]," * 10_000_000 + b"0]}"
+    answer = update(client, session, nested, 1.0, "application/json")
+    assert answer.status == 503
+    assert time.perf_counter() - began < 5
+    assert client.get("/health").status == 200

@@ -1,6 +1,4 @@
-"""What strangers cannot do: use another host name, guess tokens, or see pictures outside the map's
-folder.
-"""
+"""What strangers cannot do: use another host name, guess tokens, or see pictures outside the map's folder."""
 
 import shutil
 from collections.abc import Callable

@@ -121,3 +121,10 @@ def test_a_camera_is_followed_live(
     browser.run("document.querySelector('#live-form').requestSubmit()")
     browser.until("document.querySelector('#live-state').classList.contains('bad')")
     assert browser.text("#live-state").startswith("the session 'none' does not exist")
+
+
+def test_the_page_allows_no_script_from_elsewhere(client: Any) -> None:
+    shown = client.get("/")
+    assert shown.status == 200
+    assert "script-src 'self';" in shown.headers["content-security-policy"]
+    assert client.get("/viewer/../page.py").status == 404

@@ -1,5 +1,4 @@
-"""What the frozen presets draw does not change: thumbnails of some of their images, beside those in
-frozen.npz.
+"""What the frozen presets draw does not change: thumbnails of some of their images, beside those in frozen.npz.
 
 Hashes would not do, for another processor or library may round otherwise; so small differences are
 let pass. What a new preset draws is added to the file, which keeps all others, by .venv/bin/python

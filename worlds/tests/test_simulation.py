@@ -1,6 +1,4 @@
-"""Presets become images: the same ones each time, in memory and on disk, whatever happens in
-between.
-"""
+"""Presets become images: the same ones each time, in memory and on disk, whatever happens in between."""
 
 import json
 import shutil

@@ -1,6 +1,4 @@
-"""The street world: its routes, what stands beside them, the facades that look alike, and drives
-through it.
-"""
+"""The street world: its routes, what stands beside them, the facades that look alike, and drives through it."""
 
 import math
 from functools import cache

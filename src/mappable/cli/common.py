@@ -1,6 +1,4 @@
-"""Shared by several commands: types of arguments and options, and functions that open tables and
-images.
-"""
+"""Shared by several commands: types of arguments and options, and functions that open tables and images."""
 
 from collections.abc import Sequence
 from pathlib import Path

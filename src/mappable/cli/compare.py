@@ -1,6 +1,4 @@
-"""`mappable compare RESULTS...`: show models side by side, and whether each is better than the
-first.
-"""
+"""`mappable compare RESULTS...`: show models side by side, and whether each is better than the first."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

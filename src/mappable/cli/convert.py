@@ -1,6 +1,4 @@
-"""`mappable convert READER ROOT OUT`: convert an image collection to a table of places and packed
-pixels.
-"""
+"""`mappable convert READER ROOT OUT`: convert an image collection to a table of places and packed pixels."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""`mappable densify MAP IMAGES...`: add images without positions as landmarks, if the map locates
-them confidently.
-"""
+"""`mappable densify MAP IMAGES...`: add images without positions as landmarks, if the map locates them confidently."""
 
 from typing import Annotated
 

@@ -1,6 +1,4 @@
-"""`mappable encoders [ENCODER...]`: list what encoders can be made of, fetch weights, or show
-encoders.
-"""
+"""`mappable encoders [ENCODER...]`: list what encoders can be made of, fetch weights, or show encoders."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""What a map of the images will do on another visit, with intervals: `mappable map build
---estimate` and `start`.
-"""
+"""What a map of the images will do on another visit, with intervals: `mappable map build --estimate` and `start`."""
 
 from dataclasses import asdict
 from pathlib import Path

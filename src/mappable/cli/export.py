@@ -1,6 +1,4 @@
-"""`mappable export ENCODER OUT.onnx`: write an encoder for onnxruntime and other programs, in
-float32 or int8.
-"""
+"""`mappable export ENCODER OUT.onnx`: write an encoder for onnxruntime and other programs, in float32 or int8."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""`mappable follow MAP SOURCE...`: follow a camera along images as they come, with odometry if
-there is any.
-"""
+"""`mappable follow MAP SOURCE...`: follow a camera along images as they come, with odometry if there is any."""
 
 import json
 import time

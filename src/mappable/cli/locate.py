@@ -1,6 +1,4 @@
-"""`mappable locate MAP IMAGES...`: find where images were taken, in metres, and how reliable each
-position is.
-"""
+"""`mappable locate MAP IMAGES...`: find where images were taken, in metres, and how reliable each position is."""
 
 import math
 from collections import Counter

@@ -1,6 +1,4 @@
-"""`mappable places`: show and check a table of places, and split it into training, calibration and
-test.
-"""
+"""`mappable places`: show and check a table of places, and split it into training, calibration and test."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal

@@ -1,6 +1,4 @@
-"""`mappable reproduce SET [OUT]`: reproduce the paper's tables and figures, from training to the
-report.
-"""
+"""`mappable reproduce SET [OUT]`: reproduce the paper's tables and figures, from training to the report."""
 
 import shlex
 import sys

@@ -1,6 +1,4 @@
-"""Answers of one method to all queries, counted: found, confident, correct, and intervals that
-hold.
-"""
+"""Answers of one method to all queries, counted: found, confident, correct, and intervals that hold."""
 
 from dataclasses import dataclass
 

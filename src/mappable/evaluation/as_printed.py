@@ -1,6 +1,4 @@
-"""Start training as the paper did: from the Caffe weights, and from NetVLAD clusters of 30,000
-Pittsburgh images.
-"""
+"""Start training as the paper did: from the Caffe weights, and from NetVLAD clusters of 30,000 Pittsburgh images."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

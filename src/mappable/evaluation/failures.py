@@ -1,6 +1,4 @@
-"""Describe in one sentence why a part of a study failed; the report names the part and keeps all
-others.
-"""
+"""Describe in one sentence why a part of a study failed; the report names the part and keeps all others."""
 
 import traceback
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""Size, colors and fonts of all figures; they are written as PNG and SVG, with the same bytes for
-the same results.
-"""
+"""Size, colors and fonts of all figures; they are written as PNG and SVG, with the same bytes for the same results."""
 
 import warnings
 from dataclasses import dataclass, replace

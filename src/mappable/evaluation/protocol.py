@@ -1,6 +1,4 @@
-"""Define a protocol: how it measures one model on one set, and its tables and drawings in the
-report.
-"""
+"""Define a protocol: how it measures one model on one set, and its tables and drawings in the report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

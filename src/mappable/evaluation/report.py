@@ -1,6 +1,4 @@
-"""Write the report: one self-contained HTML page with all tables and figures, and all its numbers
-as JSON.
-"""
+"""Write the report: one self-contained HTML page with all tables and figures, and all its numbers as JSON."""
 
 import base64
 import json

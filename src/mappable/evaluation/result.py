@@ -1,6 +1,4 @@
-"""The result of one model on one set: the results of all protocols, saved in a folder that can be
-compared.
-"""
+"""The result of one model on one set: the results of all protocols, saved in a folder that can be compared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

@@ -1,6 +1,4 @@
-"""The sets that `mappable reproduce` knows: where their images come from and how they are
-evaluated.
-"""
+"""The sets that `mappable reproduce` knows: where their images come from and how they are evaluated."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

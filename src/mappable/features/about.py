@@ -1,6 +1,4 @@
-"""The description in an encoder file: how the encoder was made, which images it takes, what its
-distances mean.
-"""
+"""The description in an encoder file: how the encoder was made, which images it takes, what its distances mean."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields

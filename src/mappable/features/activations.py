@@ -1,6 +1,4 @@
-"""Activations of the frozen layers, computed once and stored, so that training on a CPU takes
-minutes.
-"""
+"""Activations of the frozen layers, computed once and stored, so that training on a CPU takes minutes."""
 
 import hashlib
 import json

@@ -1,6 +1,4 @@
-"""The encoder: preprocessing and network in one object that turns an image into a descriptor of
-length one.
-"""
+"""The encoder: preprocessing and network in one object that turns an image into a descriptor of length one."""
 
 import hashlib
 import json

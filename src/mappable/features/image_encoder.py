@@ -1,6 +1,4 @@
-"""`ImageEncoder`: the base of everything that makes descriptors, with torch, another library, or
-from a file.
-"""
+"""`ImageEncoder`: the base of everything that makes descriptors, with torch, another library, or from a file."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

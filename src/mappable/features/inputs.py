@@ -1,6 +1,4 @@
-"""Inputs of a network by row: images or activations of frozen layers, in the host's memory or on a
-GPU.
-"""
+"""Inputs of a network by row: images or activations of frozen layers, in the host's memory or on a GPU."""
 
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,5 +1,4 @@
-"""Vision models of the library transformers as backbones: `transformers:facebook/dinov2-small`, or
-a local folder.
+"""Vision models of the library transformers as backbones: `transformers:facebook/dinov2-small`, or a local folder.
 
 Only configurations (JSON) and safetensors are read. Code that a model brings along never runs.
 """

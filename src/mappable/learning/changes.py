@@ -1,6 +1,4 @@
-"""Augmentation that keeps distances between places: mirror whole tuples, and change the light of
-each image.
-"""
+"""Augmentation that keeps distances between places: mirror whole tuples, and change the light of each image."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,4 @@
-"""Train as `auto` plans, and keep the trained encoder only if it finds more images than the
-off-the-shelf one.
-"""
+"""Train as `auto` plans, and keep the trained encoder only if it finds more images than the off-the-shelf one."""
 
 import json
 import math

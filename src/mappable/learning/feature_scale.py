@@ -1,6 +1,4 @@
-"""Measure F², the squared feature distance that corresponds to the positive radius, before
-training.
-"""
+"""Measure F², the squared feature distance that corresponds to the positive radius, before training."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,4 @@
-"""The order of images in a tuple: anchor, positives, hard negatives, random negatives, other
-negative.
-"""
+"""The order of images in a tuple: anchor, positives, hard negatives, random negatives, other negative."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,4 @@
-"""From probabilities of states to answers: positions, covariances, intervals, and whether the place
-is sure.
-"""
+"""From probabilities of states to answers: positions, covariances, intervals, and whether the place is sure."""
 
 from dataclasses import dataclass
 from functools import cached_property

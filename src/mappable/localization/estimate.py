@@ -1,6 +1,4 @@
-"""Estimate what a map will do on another visit: leave out each visit, and locate it in a map of the
-others.
-"""
+"""Estimate what a map will do on another visit: leave out each visit, and locate it in a map of the others."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,4 @@
-"""How alike images and landmarks are, after the shift that all images of a visit share is taken
-off.
-"""
+"""How alike images and landmarks are, after the shift that all images of a visit share is taken off."""
 
 from collections.abc import Iterable, Sequence
 

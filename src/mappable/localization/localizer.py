@@ -1,6 +1,4 @@
-"""`Localizer`: locates a camera while it moves. Each image gives a pose, its covariance, and
-whether to trust it.
-"""
+"""`Localizer`: locates a camera while it moves. Each image gives a pose, its covariance, and whether to trust it."""
 
 from dataclasses import asdict, dataclass, field
 from math import isfinite

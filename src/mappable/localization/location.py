@@ -1,6 +1,4 @@
-"""`Location`: the record of a located image. JSON, CSV, HTTP, tables and recordings all use its
-fields.
-"""
+"""`Location`: the record of a located image. JSON, CSV, HTTP, tables and recordings all use its fields."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,6 +1,4 @@
-"""`Map`: landmarks, their encoder and the place model. It says where images were taken, and how
-sure that is.
-"""
+"""`Map`: landmarks, their encoder and the place model. It says where images were taken, and how sure that is."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property

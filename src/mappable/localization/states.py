@@ -1,6 +1,4 @@
-"""States of the place model: landmarks, points between them, and how a camera moves from one to
-another.
-"""
+"""States of the place model: landmarks, points between them, and how a camera moves from one to another."""
 
 from collections.abc import Sequence
 from functools import cached_property

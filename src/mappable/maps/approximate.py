@@ -1,6 +1,4 @@
-"""Approximate search: an index of shortened descriptors proposes candidates, and exact distances
-rank them.
-"""
+"""Approximate search: an index of shortened descriptors proposes candidates, and exact distances rank them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property

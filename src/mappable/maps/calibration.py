@@ -1,6 +1,4 @@
-"""`Calibration`: what the images of a map, or a drive at known positions, fitted of the place
-model.
-"""
+"""`Calibration`: what the images of a map, or a drive at known positions, fitted of the place model."""
 
 import math
 from collections.abc import Mapping

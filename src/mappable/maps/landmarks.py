@@ -1,6 +1,4 @@
-"""`Landmarks`: the data of a map: places, their descriptors, the encoder's fingerprint and the
-calibration.
-"""
+"""`Landmarks`: the data of a map: places, their descriptors, the encoder's fingerprint and the calibration."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence

@@ -1,6 +1,4 @@
-"""Maps on Milvus: descriptors in a collection of a Milvus server, or in a file of milvus-lite,
-searched there.
-"""
+"""Maps on Milvus: descriptors in a collection of a Milvus server, or in a file of milvus-lite, searched there."""
 
 import json
 import logging

@@ -1,6 +1,4 @@
-"""Notes: what a reader or a check tells the user, with the items that it is about. They are saved
-with the table.
-"""
+"""Notes: what a reader or a check tells the user, with the items that it is about. They are saved with the table."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass

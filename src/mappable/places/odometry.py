@@ -1,6 +1,4 @@
-"""Odometry of a recording: how a robot moved by its own account, kept next to the images for
-localization.
-"""
+"""Odometry of a recording: how a robot moved by its own account, kept next to the images for localization."""
 
 from dataclasses import dataclass
 from pathlib import Path

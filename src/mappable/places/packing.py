@@ -1,5 +1,4 @@
-"""Fill the packed cache on all cores: decodes only missing images, and can be interrupted at any
-time.
+"""Fill the packed cache on all cores: decodes only missing images, and can be interrupted at any time.
 
 The digest of its content identifies a file, so a file that was only moved or touched is not decoded
 again. Threads are enough, because decoding and resizing release Python's lock.

@@ -1,6 +1,4 @@
-"""A picture of a table of places: positions of the images on a map, colored by condition, sequence
-or overlap.
-"""
+"""A picture of a table of places: positions of the images on a map, colored by condition, sequence or overlap."""
 
 from collections import Counter
 from pathlib import Path

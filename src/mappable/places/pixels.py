@@ -1,6 +1,4 @@
-"""Images for a network: all of one size, read in batches from memory, from a pack or from image
-files.
-"""
+"""Images for a network: all of one size, read in batches from memory, from a pack or from image files."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,6 +1,4 @@
-"""`Places`: the table of images with positions. Every reader returns it, and all other rooms use
-it.
-"""
+"""`Places`: the table of images with positions. Every reader returns it, and all other rooms use it."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,5 +1,4 @@
-"""The folder of a simulated world: names of its files, and `world.json`, which describes what was
-drawn.
+"""The folder of a simulated world: names of its files, and `world.json`, which describes what was drawn.
 
 OUT/
   world.json               preset, size, parts, radii, aliased places, statistics, hashes of the images, whether frozen

@@ -1,5 +1,4 @@
-"""COLMAP models: poses of images, lenses of cameras, and points. Text is read here, binary models
-by pycolmap.
+"""COLMAP models: poses of images, lenses of cameras, and points. Text is read here, binary models by pycolmap.
 
 https://colmap.github.io/format.html has the formats.
 """

@@ -1,6 +1,4 @@
-"""Columns that tables of images and tables of track points share: names, degrees, directions and
-times.
-"""
+"""Columns that tables of images and tables of track points share: names, degrees, directions and times."""
 
 import re
 from collections.abc import Sequence

@@ -1,5 +1,4 @@
-"""Files whose libraries can crash on damaged input, read in a process of their own: MATLAB's,
-COLMAP's binary models.
+"""Files whose libraries can crash on damaged input, read in a process of their own: MATLAB's, COLMAP's binary models.
 
 The child process prints its result as JSON. If it dies, the file is damaged, and this process goes
 on.

@@ -1,6 +1,4 @@
-"""Models of cameras from images (COLMAP, NeRF): gravity from the cameras, ground from points, scale
-only if known.
-"""
+"""Models of cameras from images (COLMAP, NeRF): gravity from the cameras, ground from points, scale only if known."""
 
 from dataclasses import dataclass
 from pathlib import Path

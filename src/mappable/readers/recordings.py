@@ -1,6 +1,4 @@
-"""Recordings (videos, bags): choose images along a track, and keep the chosen ones in a folder of
-frames.
-"""
+"""Recordings (videos, bags): choose images along a track, and keep the chosen ones in a folder of frames."""
 
 import math
 from collections.abc import Mapping

@@ -1,5 +1,4 @@
-"""Readers by name: the modules of `formats/`, and those that other packages declare as entry points
-`mappable.readers`.
+"""Readers by name: the modules of `formats/`, and those that other packages declare as entry points `mappable.readers`.
 
 A reader is a module with a function `read(root, found, *, options) -> Places`. Its docstring is the
 documentation: the first line states what it reads, then comes the expected tree of files. `found`

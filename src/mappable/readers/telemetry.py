@@ -1,6 +1,4 @@
-"""Telemetry of cameras: GPMF (GoPro) and CAMM tracks inside MP4 files, DJI subtitles, and NMEA
-logs.
-"""
+"""Telemetry of cameras: GPMF (GoPro) and CAMM tracks inside MP4 files, DJI subtitles, and NMEA logs."""
 
 import re
 import struct

@@ -1,5 +1,4 @@
-"""What readers share: find files, match images with poses, check rotations, and make the table of a
-drive.
+"""What readers share: find files, match images with poses, check rotations, and make the table of a drive.
 
 Rows of files are read with `mappable.tables`, whose errors name file, row, column and value. Poses
 at the times of images come from `mappable.readers.tracks`.

@@ -1,6 +1,4 @@
-"""Rigid transforms, and trees of coordinate frames as ROS records them: the pose of one frame in
-another.
-"""
+"""Rigid transforms, and trees of coordinate frames as ROS records them: the pose of one frame in another."""
 
 from dataclasses import dataclass, field
 

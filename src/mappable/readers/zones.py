@@ -1,6 +1,4 @@
-"""UTM zones: their codes from the fields of a name, and one common zone for points that are near
-each other.
-"""
+"""UTM zones: their codes from the fields of a name, and one common zone for points that are near each other."""
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components

@@ -1,6 +1,4 @@
-"""What a fit shows: the noise of ranges, which ranges are false, how steady the camera moves, how
-odometry drifts.
-"""
+"""What a fit shows: the noise of ranges, which ranges are false, how steady the camera moves, how odometry drifts."""
 
 from dataclasses import replace
 

@@ -1,6 +1,4 @@
-"""Pose graphs as `.g2o` files, by GTSAM's own reader and writer: poses and relative motions, but no
-ranges.
-"""
+"""Pose graphs as `.g2o` files, by GTSAM's own reader and writer: poses and relative motions, but no ranges."""
 
 from dataclasses import dataclass
 from pathlib import Path

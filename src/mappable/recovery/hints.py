@@ -1,6 +1,4 @@
-"""What the user may know besides ranges: positions of some points, and relative motions such as
-odometry.
-"""
+"""What the user may know besides ranges: positions of some points, and relative motions such as odometry."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

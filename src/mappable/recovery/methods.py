@@ -1,6 +1,4 @@
-"""All methods that recover positions from ranges alone, by name: the default, and others for
-comparison.
-"""
+"""All methods that recover positions from ranges alone, by name: the default, and others for comparison."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

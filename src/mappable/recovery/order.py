@@ -1,6 +1,4 @@
-"""Test whether ranges agree with the order of a drive: they should join neighbors more often than
-other images.
-"""
+"""Test whether ranges agree with the order of a drive: they should join neighbors more often than other images."""
 
 from dataclasses import dataclass
 

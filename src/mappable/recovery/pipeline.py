@@ -1,6 +1,4 @@
-"""Recover positions from ranges, and from whatever else is known: known positions, odometry, the
-order of a drive.
-"""
+"""Recover positions from ranges, and from whatever else is known: known positions, odometry, the order of a drive."""
 
 from collections.abc import Sequence
 from dataclasses import replace

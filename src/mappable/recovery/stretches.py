@@ -1,5 +1,4 @@
-"""Search for the course of stretches between known positions, where short ranges hardly tell left
-from right.
+"""Search for the course of stretches between known positions, where short ranges hardly tell left from right.
 
 Each stretch of a drive between two known positions is tried with other bends. All stretches are
 fitted at once, and each keeps the course that fits it best. Courses that fit nearly as well show

@@ -1,6 +1,4 @@
-"""What the measurements leave undetermined, in sentences of one kind: which images, and how far off
-they may be.
-"""
+"""What the measurements leave undetermined, in sentences of one kind: which images, and how far off they may be."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,4 @@
-"""Recover a trajectory; the server does so in a process of its own, because it is slow and holds
-Python's lock.
-"""
+"""Recover a trajectory; the server does so in a process of its own, because it is slow and holds Python's lock."""
 
 from mappable.recovery.hints import Anchors
 from mappable.recovery.pipeline import recover

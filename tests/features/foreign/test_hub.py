@@ -1,6 +1,4 @@
-"""torch.hub models as encoders: consent before their code runs, a pinned commit, and errors in one
-sentence.
-"""
+"""torch.hub models as encoders: consent before their code runs, a pinned commit, and errors in one sentence."""
 
 import importlib.util
 import io

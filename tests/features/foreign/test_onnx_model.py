@@ -1,6 +1,4 @@
-"""ONNX files of others: any batch size, external data from their folder, and errors in one
-sentence.
-"""
+"""ONNX files of others: any batch size, external data from their folder, and errors in one sentence."""
 
 import re
 from collections.abc import Callable

@@ -1,6 +1,4 @@
-"""The formulas of the losses: values by hand and by loops, in two precisions, and gradients by
-finite differences.
-"""
+"""The formulas of the losses: values by hand and by loops, in two precisions, and gradients by finite differences."""
 
 import pytest
 import torch

@@ -1,6 +1,4 @@
-"""Masks: what they keep against loops over pairs, how a threshold is chosen, connections, and what
-is refused.
-"""
+"""Masks: what they keep against loops over pairs, how a threshold is chosen, connections, and what is refused."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""The entry point `mappable.worlds`: the presets as worlds that `mappable` draws, trains on and
-scores.
-"""
+"""The entry point `mappable.worlds`: the presets as worlds that `mappable` draws, trains on and scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

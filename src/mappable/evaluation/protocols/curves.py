@@ -1,6 +1,4 @@
-"""Accuracy against tolerance, with the geometric upper bound: each query's distance to its nearest
-landmark.
-"""
+"""Accuracy against tolerance, with the geometric upper bound: each query's distance to its nearest landmark."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,6 +1,4 @@
-"""Matrices of geometric and of feature distances between a reference run and a query run, in order
-of time.
-"""
+"""Matrices of geometric and of feature distances between a reference run and a query run, in order of time."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,6 +1,4 @@
-"""Accuracy in regions that the encoder never trained on, with a map of one reference run per
-region.
-"""
+"""Accuracy in regions that the encoder never trained on, with a map of one reference run per region."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

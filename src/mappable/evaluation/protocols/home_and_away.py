@@ -1,6 +1,4 @@
-"""Accuracy at home and away: the set itself, other views of it, and other sets, each compared with
-off-the-shelf.
-"""
+"""Accuracy at home and away: the set itself, other views of it, and other sets, each compared with off-the-shelf."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

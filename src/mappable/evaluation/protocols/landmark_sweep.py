@@ -1,6 +1,4 @@
-"""Accuracy against the number of landmarks; every larger map contains the landmarks of the smaller
-maps.
-"""
+"""Accuracy against the number of landmarks; every larger map contains the landmarks of the smaller maps."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

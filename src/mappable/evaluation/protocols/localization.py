@@ -1,6 +1,4 @@
-"""Localization in metres: refined positions, whole drives, intervals, and images that are not on
-the map.
-"""
+"""Localization in metres: refined positions, whole drives, intervals, and images that are not on the map."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

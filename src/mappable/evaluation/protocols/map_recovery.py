@@ -1,5 +1,4 @@
-"""Map recovery: the trajectory of a drive from feature distances alone, with the paper's method and
-ours.
+"""Map recovery: the trajectory of a drive from feature distances alone, with the paper's method and ours.
 
 Two checks separate each method from luck. It is repeated with other images of the same drive. And
 it is compared with trivial shapes that need no distances: a method that scores like these has not

@@ -1,5 +1,4 @@
-"""Do feature distances follow metres? Pearson's correlation and how far metres reach, over pairs of
-test images.
+"""Do feature distances follow metres? Pearson's correlation and how far metres reach, over pairs of test images.
 
 Pairs that look the same way are judged within the positive radius r1, the negative radius r2, 2 r2
 and without limit, for images of one visit and of two visits. The paper's number is over all pairs

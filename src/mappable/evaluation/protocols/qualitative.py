@@ -1,6 +1,4 @@
-"""Show examples: random queries of each condition, the nearest landmark, and the retrieved
-landmark.
-"""
+"""Show examples: random queries of each condition, the nearest landmark, and the retrieved landmark."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,6 +1,4 @@
-"""Table I: percent of queries whose nearest landmark by feature is within the radii, with the upper
-bound.
-"""
+"""Table I: percent of queries whose nearest landmark by feature is within the radii, with the upper bound."""
 
 from typing import TYPE_CHECKING, Any
 

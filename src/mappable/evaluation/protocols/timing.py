@@ -1,6 +1,4 @@
-"""Time per query: describe an image, and find the nearest landmark with a KD-tree (as the paper)
-and with ours.
-"""
+"""Time per query: describe an image, and find the nearest landmark with a KD-tree (as the paper) and with ours."""
 
 import platform
 import time

@@ -1,6 +1,4 @@
-"""ResNet-50 up to conv4, with torchvision's parameter names, and batch normalization folded into
-the convolutions.
-"""
+"""ResNet-50 up to conv4, with torchvision's parameter names, and batch normalization folded into the convolutions."""
 
 from torch import Tensor, nn
 

@@ -1,6 +1,4 @@
-"""The description of a foreign encoder, a small YAML file: where the network is, and which images
-it takes.
-"""
+"""The description of a foreign encoder, a small YAML file: where the network is, and which images it takes."""
 
 import hashlib
 import json

@@ -1,5 +1,4 @@
-"""Encoders of others by name, such as `megaloc`: torch.hub models, pinned to a commit of their
-code.
+"""Encoders of others by name, such as `megaloc`: torch.hub models, pinned to a commit of their code.
 
 Nobody in the project has run them: GitHub and the addresses of their weights were not reachable.
 Commits are those at which a public archive stored their `hubconf.py`; sizes, lengths and licenses

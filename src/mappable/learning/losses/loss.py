@@ -1,6 +1,4 @@
-"""Losses by name: a visual loss, a geometric loss, or both, L = L_NV + γ L_VG (the paper's section
-III).
-"""
+"""Losses by name: a visual loss, a geometric loss, or both, L = L_NV + γ L_VG (the paper's section III)."""
 
 import math
 from dataclasses import KW_ONLY, dataclass

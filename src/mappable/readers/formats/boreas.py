@@ -1,5 +1,4 @@
-"""Boreas: drives through Toronto in all seasons, with positions to a few centimetres. Free to
-download (CC BY 4.0).
+"""Boreas: drives through Toronto in all seasons, with positions to a few centimetres. Free to download (CC BY 4.0).
 
     ROOT/                                  or ROOT may be one drive
       boreas-2021-01-26-11-22/             one folder per drive; the name is its local time

@@ -1,5 +1,4 @@
-"""The COLD database of indoor robot runs: images of the perspective camera, with poses in the file
-names.
+"""The COLD database of indoor robot runs: images of the perspective camera, with poses in the file names.
 
     ROOT/
       freiburg/                   or cold-freiburg

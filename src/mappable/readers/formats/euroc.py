@@ -1,5 +1,4 @@
-"""EuRoC: flights and walks with images, times and ground truth; also TUM-VI and others in the same
-layout.
+"""EuRoC: flights and walks with images, times and ground truth; also TUM-VI and others in the same layout.
 
     ROOT/                                      or ROOT contains several such folders
       mav0/

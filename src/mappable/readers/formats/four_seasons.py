@@ -1,5 +1,4 @@
-"""4Seasons: drives through Munich and around it in all seasons, with positions from RTK and visual
-odometry.
+"""4Seasons: drives through Munich and around it in all seasons, with positions from RTK and visual odometry.
 
     ROOT/                                        or ROOT may be one recording
       recording_2020-03-24_17-36-22/

@@ -1,5 +1,4 @@
-"""KITTI: numbered images of drives by car. The odometry benchmark, KITTI raw, and images next to
-one file of poses.
+"""KITTI: numbered images of drives by car. The odometry benchmark, KITTI raw, and images next to one file of poses.
 
 The odometry benchmark:
 

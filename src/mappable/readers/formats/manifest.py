@@ -1,5 +1,4 @@
-"""A table of images and positions: CSV or Parquet, in metres, in route frames, or in latitude and
-longitude.
+"""A table of images and positions: CSV or Parquet, in metres, in route frames, or in latitude and longitude.
 
     ROOT/                    or ROOT may be the table itself
       places.csv             or manifest.csv, or the only .csv or .parquet file there

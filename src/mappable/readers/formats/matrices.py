@@ -1,5 +1,4 @@
-"""Images with poses as 4x4 matrices: 7-Scenes, ScanNet, scans of phones (ARKit), or one file with
-16 numbers per row.
+"""Images with poses as 4x4 matrices: 7-Scenes, ScanNet, scans of phones (ARKit), or one file with 16 numbers per row.
 
     ROOT/                               or any folder of such folders
       seq-01/                           7-Scenes: a text file per image

@@ -1,5 +1,4 @@
-"""Photos with GPS positions in their EXIF data: any tree of folders, from phones, drones or action
-cameras.
+"""Photos with GPS positions in their EXIF data: any tree of folders, from phones, drones or action cameras.
 
     ROOT/
       any/folder/IMG_0001.jpg       JPEG, TIFF, PNG or WebP

@@ -1,5 +1,4 @@
-"""Oxford RobotCar: images of the center stereo camera, raw or preprocessed, with positions from
-INS, GPS or RTK.
+"""Oxford RobotCar: images of the center stereo camera, raw or preprocessed, with positions from INS, GPS or RTK.
 
     ROOT/                                             or the folder of one traversal
       2014-12-02-15-30-08/                            one folder per traversal

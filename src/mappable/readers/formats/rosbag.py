@@ -1,5 +1,4 @@
-"""ROS 1 and ROS 2 bags: images of a camera topic, with positions from a pose, odometry or GPS
-topic.
+"""ROS 1 and ROS 2 bags: images of a camera topic, with positions from a pose, odometry or GPS topic.
 
     ROOT/                       or ROOT may be one bag
       monday.bag                ROS 1

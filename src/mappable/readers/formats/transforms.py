@@ -1,5 +1,4 @@
-"""Scenes in a transforms.json: images with poses as nerfstudio, Polycam, Record3D and Instant NGP
-exports store them.
+"""Scenes in a transforms.json: images with poses as nerfstudio, Polycam, Record3D and Instant NGP exports store them.
 
     ROOT/                     or ROOT may be the file itself
       transforms.json         or transforms_train.json, transforms_val.json and transforms_test.json

@@ -1,5 +1,4 @@
-"""TUM RGB-D: a list of images with times and a trajectory; also any other images with a TUM
-trajectory.
+"""TUM RGB-D: a list of images with times and a trajectory; also any other images with a TUM trajectory.
 
     ROOT/                           or ROOT contains several such folders
       rgb.txt                       `time path` per line (1305031102.175304 rgb/1305031102.175304.png)

@@ -1,5 +1,4 @@
-"""Images with positions in their names, `@east@north@…@.jpg`: the convention of the place
-recognition field.
+"""Images with positions in their names, `@east@north@…@.jpg`: the convention of the place recognition field.
 
     ROOT/                             or ROOT may be `images`, one split, or any folder of such files
       images/

@@ -1,5 +1,4 @@
-"""Videos with a GPS track, in a file with the name of the video or in the video itself: frames at a
-fixed distance.
+"""Videos with a GPS track, in a file with the name of the video or in the video itself: frames at a fixed distance.
 
     ROOT/                       or ROOT may be one video
       drive.mp4                 also .mov, .m4v, .mkv, .webm, .avi, .mpg, .mpeg, .ts, .mts, .m2ts, .3gp, .wmv

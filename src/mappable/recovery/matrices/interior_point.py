@@ -1,5 +1,4 @@
-"""An interior-point method for the semidefinite programs of distance completion, with a proof of
-its accuracy.
+"""An interior-point method for the semidefinite programs of distance completion, with a proof of its accuracy.
 
 The variable is the Gram matrix G ⪰ 0 (n, n) of centered points. A(G) are the squared distances of
 the observed pairs, and d the measured ones. The method maximizes

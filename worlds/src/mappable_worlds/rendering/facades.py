@@ -1,6 +1,4 @@
-"""Paint facades of houses: stories of windows, doors, shops and signs, all decided by the seed of
-the house.
-"""
+"""Paint facades of houses: stories of windows, doors, shops and signs, all decided by the seed of the house."""
 
 import torch
 from torch import Tensor

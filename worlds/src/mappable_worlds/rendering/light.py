@@ -1,6 +1,4 @@
-"""Compute the light that falls on a point: sky, sun with shadows, lamps, and daylight through
-windows.
-"""
+"""Compute the light that falls on a point: sky, sun with shadows, lamps, and daylight through windows."""
 
 from collections.abc import Sequence
 from math import cos, sin, tan

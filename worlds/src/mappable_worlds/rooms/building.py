@@ -1,6 +1,4 @@
-"""Build the indoor world: an office building with a wing and a separate hall, and a second
-building.
-"""
+"""Build the indoor world: an office building with a wing and a separate hall, and a second building."""
 
 import math
 from collections.abc import Mapping, Sequence
