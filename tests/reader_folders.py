@@ -659,7 +659,7 @@ def encode(file: Path, created: str | None = "2024-05-01T12:00:00Z", count: int 
     import av
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    with av.open(str(file), "w") as container:
+    with av.open(str(file), "w", options={"fflags": "bitexact"}) as container:
         if created:
             container.metadata["creation_time"] = created
         stream = container.add_stream("libx264", rate=10, options={"crf": "1"})
