@@ -51,7 +51,7 @@ class Scratch:
         per_landmark = max(np.interp(sum(alike[1:]) / alike[1], sums, decays), alike[1])
         decay = min(per_landmark ** (self.spacing / gaps.mean()), 0.999)
         noise = 1 - alike[1] / per_landmark
-        # The descriptor of a state is made of those of the landmarks around it, by kriging (equation 2).
+        # The descriptor of a state is made of those of the landmarks around it, by kriging (equations 2, 2b).
         self.mix = np.zeros((len(self.states), len(positions)))
         for state, (first, blend) in enumerate(zip(self.first, self.blend, strict=True)):
             rows = np.arange(max(first - NUMBERS.window, 0), min(first + NUMBERS.window + 2, len(positions)))
@@ -77,7 +77,7 @@ class Scratch:
         return [self.answer(*pair) for pair in zip(alone, away, strict=True)]
 
     def see(self, images: np.ndarray, center: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities (n, s) of states if an image is on the map, and (n,) of being off it (equations 3 and 7)."""
+        """Probabilities (n, s) of states if an image is on the map, and (n,) of being off it (equations 3, 7, 8b)."""
         likeness = unit(images - center) @ self.units.T @ self.mix.T / self.lengths
         usual = np.median(likeness, axis=1, keepdims=True)
         deviations = (likeness - usual) / (1.4826 * np.median(np.abs(likeness - usual), axis=1, keepdims=True))
@@ -88,7 +88,7 @@ class Scratch:
         return odds / odds.sum(1, keepdims=True), away
 
     def explain(self, images: np.ndarray, belief: np.ndarray, weight: float, shifted: bool) -> tuple:
-        """The shift that the places of the images leave over, what images count, and what is left (equation 5)."""
+        """The shift that the places of the images leave over, what images count, and what is left (equations 4, 5)."""
         images, expected = images - self.mean, belief / self.lengths @ self.mix @ self.units
         mean, middle = images.mean(0), expected.mean(0)
         count, prior = weight * len(images), NUMBERS.shift_images
@@ -102,7 +102,7 @@ class Scratch:
         return self.mean + free * shift, 1 / correlation_time(rest), left
 
     def answer(self, alone: np.ndarray, away: float, coverage: float = 0.9) -> Answer:
-        """Place, metres to its landmark, interval, and confident (equation 9)."""
+        """Place, metres to its landmark, interval, and confident (equation 10)."""
         near = self.apart <= self.radius
         place = near[np.argmax(np.where(alone > 0, near @ alone, 0))] * alone
         place /= place.sum()

@@ -51,11 +51,13 @@ def demo(
     from mappable.evaluation.rows import rows_named
     from mappable.evaluation.sets import PLACES, find_set
     from mappable.features.weights import fetch_weights
+    from mappable.files import check_writable
     from mappable.places.picture import draw_map
     from mappable.places.world_record import SHEET
     from mappable.worlds import find_world
 
     find_world(SET)  # before anything else, because the worlds are another package
+    check_writable(out / PLACES)  # before the weights are fetched
     named, street = find_set(SET), out / PLACES
     models = plan(named, rows_named(ROWS), [0], [_steps(every)])
     typer.echo(
