@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo       set up, draw a simulated street, train three encoders on it, and write a report into ./demo"
 	@echo "make quick      run the quick tests: no process, server, drawing or training; under a minute on 2 cores"
-	@echo "make test       set up (2 minutes on 2 cores), check style, types and imports, and run the tests (4 minutes)"
+	@echo "make test       set up (a minute on 2 cores), check style, types and imports, and run the tests (4 minutes)"
 	@echo "make test-long  run the long tests: documented commands at full length, an installed wheel; half an hour on 2 cores"
 	@echo "make bench      run the benchmarks, each next to the usual alternative"
 	@echo "make docs       build the documentation into ./site"
