@@ -57,8 +57,8 @@ def demo(
     from mappable.worlds import find_world
 
     find_world(SET)  # before anything else, because the worlds are another package
-    check_writable(out / PLACES)  # before the weights are fetched
     named, street = find_set(SET), out / PLACES
+    check_writable(street / "map.png")  # before the weights are fetched
     models = plan(named, rows_named(ROWS), [0], [_steps(every)])
     typer.echo(
         "1. Draw nine runs along a street, in sun, snow, rain and at night (under a minute on two"
